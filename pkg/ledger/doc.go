@@ -1,0 +1,28 @@
+// Package ledger is the one place that knows who holds which card, and the only
+// one that can say yes.
+//
+//	(none) --Reserve--> held --Confirm--> bound --Drain--> draining
+//	held --Unreserve--> (none)
+//	(none) --Confirm--> bound             a pod bound by somebody else, or before a restart
+//	held, bound, draining --Linger--> lingering --Expire--> (none)
+//	lingering --Confirm--> bound          the object is there after all
+//	any --Release--> (none)
+//
+// All of these count in full until they are back at (none). The table of all
+// moves is in state.go; a move that is not in it changes nothing.
+//
+// What is promised:
+//   - Reserve takes all of a placement or none of it, never gives out more of a
+//     card than it has, never puts anybody beside an exclusive holder, and never
+//     puts two tenants onto one card that the Boundary keeps apart. That is
+//     checked here and nowhere else. Reserving the same again is a no-op.
+//   - Confirm records what the API server says, whatever that leads to: a card
+//     may then hold more than it has, and takes nothing more.
+//   - A Snapshot never changes. Equal books give equal snapshots, in one order.
+//   - Every method of Ledger is safe for concurrent use, and none does any I/O.
+//
+// What is not done here: health, cordons and unavailable nodes do not stop
+// Reserve (the pipeline judges those), nor do CPU and main memory (kube-scheduler
+// does), which are only counted. Nothing here reads a clock, logs, or knows of
+// Kubernetes.
+package ledger

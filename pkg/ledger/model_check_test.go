@@ -1,0 +1,135 @@
+package ledger_test
+
+import (
+	"slices"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Check compares all that the two know, holds the promises against it, and makes
+// sure that the step has not reached into the snapshot before it.
+func (r *run) Check(t *rapid.T) {
+	s := r.ledger.Snapshot()
+	if diff := cmp.Diff(r.naive.nodeIDs(), names(s)); diff != "" {
+		t.Fatalf("nodes (-want +got):\n%s", diff)
+	}
+	for id, n := range s.Nodes() {
+		r.checkNode(t, id, n)
+	}
+	pods := []gpu.PodID{}
+	for _, id := range podIDs() {
+		h, ok := r.ledger.Hold(id)
+		want, known := r.naive.pods[id]
+		if ok != known || ok && (h.State != want.state || !h.Until.Equal(want.until) || !cmp.Equal(h.Placement, want.p)) {
+			t.Fatalf("Hold(%s) = %+v, %t, want %+v", id, h, ok, want)
+		}
+		if known {
+			pods = append(pods, id)
+		}
+	}
+	if diff := cmp.Diff(pods, r.ledger.Pods()); diff != "" {
+		t.Fatalf("pods (-want +got):\n%s", diff)
+	}
+	for _, id := range allCards() {
+		r.checkPromise(t, id)
+	}
+	r.before.mustBeAsTaken(t)
+	r.before = take(s)
+}
+
+func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
+	var cpu gpu.MilliCPU
+	var memory gpu.Bytes
+	for _, pod := range r.naive.podsOn(id) {
+		cpu += r.naive.pods[pod].p.CPU
+		memory += r.naive.pods[pod].p.Memory
+	}
+	if n.UsedCPU != cpu || n.UsedMemory != memory {
+		t.Fatalf("%s uses %d, %d, want %d, %d", id, n.UsedCPU, n.UsedMemory, cpu, memory)
+	}
+	if diff := cmp.Diff(r.naive.nodes[id], n.Facts); diff != "" {
+		t.Fatalf("facts (-want +got):\n%s", diff)
+	}
+	shut := r.naive.closed(id)
+	var want []ledger.Card
+	for _, c := range r.naive.nodes[id].Cards {
+		holders := r.naive.holders(id, c.ID)
+		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID]})
+	}
+	if diff := cmp.Diff(want, n.Cards); diff != "" {
+		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
+	}
+	for i := range n.Cards {
+		checkFree(t, &n.Cards[i])
+	}
+}
+
+func checkFree(t *rapid.T, c *ledger.Card) {
+	left := func(all, used int64) int64 {
+		if c.Closed || c.Used.Exclusive || used > all {
+			return 0
+		}
+		return all - used
+	}
+	want := []int64{
+		left(int64(c.Usable), int64(c.Used.Memory)), left(int64(c.UsableCores), int64(c.Used.Cores)), left(int64(c.MaxSlices), int64(c.Used.Slots)),
+	}
+	got := []int64{int64(c.FreeMemory()), int64(c.FreeCores()), int64(c.FreeSlots())}
+	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders) == 0 && !c.Closed) {
+		t.Fatalf("free of %s: %t; memory, cores, slots (-want +got):\n%s", c.ID, c.Free(), diff)
+	}
+}
+
+// checkPromise: a card whose holders all came by Reserve, and that has not
+// changed under them, is not oversold, not crowded and not mixed.
+func (r *run) checkPromise(t *rapid.T, id gpu.CardID) {
+	for _, f := range r.naive.nodes {
+		i := slices.IndexFunc(f.Cards, func(c gpu.Card) bool { return c.ID == id })
+		if i < 0 {
+			continue
+		}
+		holders := r.naive.holders(f.ID, id)
+		if len(holders) == 0 {
+			delete(r.loose, id)
+		}
+		forced := slices.ContainsFunc(holders, func(h ledger.Holder) bool { return r.naive.pods[h.Pod].forced })
+		if over(&f.Cards[i], holders) && !forced && !r.loose[id] {
+			t.Fatalf("%s is oversold: %+v", id, holders)
+		}
+		if (crowded(holders) || mixed(holders)) && !forced {
+			t.Fatalf("%s is shared by whom it must not: %+v", id, holders)
+		}
+	}
+}
+
+// CheckRebuilt: a new ledger that is told the same in another order knows the
+// same, as after a restart.
+func (r *run) CheckRebuilt(t *rapid.T) {
+	again := ledger.New(chain{})
+	pods := slices.Sorted(slices.Values(r.ledger.Pods()))
+	slices.Reverse(pods)
+	for _, id := range pods {
+		h := r.naive.pods[id]
+		again.Confirm(h.p)
+		switch h.state {
+		case ledger.Draining:
+			_ = again.Drain(id)
+		case ledger.Lingering:
+			again.Linger(id, h.until)
+		case ledger.Held, ledger.Bound:
+		}
+	}
+	for _, id := range r.naive.nodeIDs() {
+		again.SetNode(r.naive.nodes[id])
+	}
+	for id, n := range r.ledger.Snapshot().Nodes() {
+		m, _ := again.Snapshot().Node(id)
+		if diff := cmp.Diff(n.Cards, m.Cards); diff != "" || n.UsedCPU != m.UsedCPU {
+			t.Fatalf("%s after a restart (-before +after):\n%s", id, diff)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package ledger_test
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// naive is the ledger as one would write it with no regard to cost: what each
+// node said last, what each pod holds, and every question answered from scratch.
+// It shares no code with the ledger, nor the arithmetic of gpu.Placement.
+type naive struct {
+	nodes map[gpu.NodeID]ledger.Facts
+	pods  map[gpu.PodID]*naiveHold
+}
+
+type naiveHold struct {
+	p     gpu.Placement
+	state ledger.State
+	until time.Time
+	// forced says that the API server said so and not Reserve: such a hold may
+	// break every rule.
+	forced bool
+}
+
+func newNaive() *naive {
+	return &naive{nodes: map[gpu.NodeID]ledger.Facts{}, pods: map[gpu.PodID]*naiveHold{}}
+}
+
+// use is what p holds of a card; false when that is nothing.
+func (m *naive) use(p *gpu.Placement, card gpu.CardID) (gpu.Use, bool) {
+	var app, initial, sidecar gpu.Use
+	any := false
+	for _, g := range p.Grants {
+		for _, s := range g.Shares {
+			if s.Card != card {
+				continue
+			}
+			any = true
+			switch g.Role {
+			case gpu.App:
+				app.Memory += s.Memory
+				app.Cores += s.Cores
+				app.Slots++
+			case gpu.Init:
+				initial.Memory = max(initial.Memory, s.Memory)
+				initial.Cores = max(initial.Cores, s.Cores)
+				initial.Slots = 1
+			case gpu.Sidecar:
+				sidecar.Memory += s.Memory
+				sidecar.Cores += s.Cores
+				sidecar.Slots++
+			}
+			app.Exclusive = app.Exclusive || s.Exclusive
+		}
+	}
+	return gpu.Use{
+		Memory:    max(app.Memory, initial.Memory) + sidecar.Memory,
+		Cores:     max(app.Cores, initial.Cores) + sidecar.Cores,
+		Slots:     max(app.Slots, initial.Slots) + sidecar.Slots,
+		Exclusive: app.Exclusive,
+	}, any
+}
+
+// sameUses reports whether two placements hold the same of every card.
+func (m *naive) sameUses(p, q *gpu.Placement) bool {
+	for _, id := range allCards() {
+		a, hasA := m.use(p, id)
+		b, hasB := m.use(q, id)
+		if a != b || hasA != hasB {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *naive) podsOn(node gpu.NodeID) []gpu.PodID {
+	var ids []gpu.PodID
+	for id, h := range m.pods {
+		if h.p.Node == node {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (m *naive) holders(node gpu.NodeID, card gpu.CardID) []ledger.Holder {
+	var all []ledger.Holder
+	for _, id := range m.podsOn(node) {
+		if u, ok := m.use(&m.pods[id].p, card); ok {
+			all = append(all, ledger.Holder{Pod: id, Tenant: m.pods[id].p.Tenant, Use: u})
+		}
+	}
+	return all
+}
+
+func sum(holders []ledger.Holder) gpu.Use {
+	var s gpu.Use
+	for _, h := range holders {
+		s.Memory += h.Use.Memory
+		s.Cores += h.Use.Cores
+		s.Slots += h.Use.Slots
+		s.Exclusive = s.Exclusive || h.Use.Exclusive
+	}
+	return s
+}
+
+// closed returns the node's closed cards: vendor by vendor, then for claims on
+// any vendor.
+func (m *naive) closed(node gpu.NodeID) map[gpu.CardID]bool {
+	shut := map[gpu.CardID]bool{}
+	for _, vendor := range append(gpu.Vendors(), "") {
+		claims, all := 0, false
+		for _, id := range m.podsOn(node) {
+			for _, f := range m.pods[id].p.Foreign {
+				if f.Vendor == vendor {
+					claims += max(f.Cards, 0)
+					all = all || f.Cards == gpu.AllCards
+				}
+			}
+		}
+		var ours, free []gpu.CardID
+		for _, c := range m.nodes[node].Cards {
+			if vendor != "" && c.Vendor != vendor {
+				continue
+			}
+			ours = append(ours, c.ID)
+			if len(m.holders(node, c.ID)) == 0 && !shut[c.ID] {
+				free = append(free, c.ID)
+			}
+		}
+		closing := ours
+		if !all && claims <= len(free) {
+			closing = free[len(free)-claims:]
+		}
+		for _, id := range closing {
+			shut[id] = true
+		}
+		free = slices.DeleteFunc(free, func(id gpu.CardID) bool { return shut[id] })
+		for range min(m.unlisted(node, vendor), len(free)) {
+			shut[free[len(free)-1]] = true
+			free = free[:len(free)-1]
+		}
+	}
+	return shut
+}
+
+// unlisted counts the cards of a vendor that pods hold and the node does not
+// have, each pod's by itself.
+func (m *naive) unlisted(node gpu.NodeID, vendor gpu.Vendor) int {
+	n := 0
+	for _, id := range m.podsOn(node) {
+		seen := map[gpu.CardID]bool{}
+		for _, g := range m.pods[id].p.Grants {
+			for _, s := range g.Shares {
+				has := slices.ContainsFunc(m.nodes[node].Cards, func(c gpu.Card) bool { return c.ID == s.Card })
+				if s.Vendor == vendor && !has && !seen[s.Card] {
+					seen[s.Card] = true
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// wrong returns the rules that p would break on its node.
+func (m *naive) wrong(p *gpu.Placement) []error {
+	f, ok := m.nodes[p.Node]
+	if !ok {
+		return []error{ledger.ErrUnknownNode}
+	}
+	if len(p.Foreign) > 0 {
+		return []error{ledger.ErrIllegal}
+	}
+	var wrong []error
+	for _, id := range allCards() {
+		if u, ok := m.use(p, id); ok {
+			wrong = append(wrong, m.wrongOn(f, id, p.Tenant, u)...)
+		}
+	}
+	return wrong
+}
+
+func (m *naive) wrongOn(f ledger.Facts, id gpu.CardID, tenant gpu.TenantID, u gpu.Use) []error {
+	i := slices.IndexFunc(f.Cards, func(c gpu.Card) bool { return c.ID == id })
+	if i < 0 || m.closed(f.ID)[id] {
+		return []error{ledger.ErrNoRoom}
+	}
+	others := m.holders(f.ID, id)
+	joint := append(slices.Clone(others), ledger.Holder{Use: u})
+	var wrong []error
+	if over(&f.Cards[i], joint) || crowded(joint) {
+		wrong = append(wrong, ledger.ErrNoRoom)
+	}
+	for _, o := range others {
+		if !(chain{}).MayShare(o.Tenant, tenant) {
+			wrong = append(wrong, ledger.ErrBoundary)
+		}
+	}
+	return wrong
+}
+
+// over reports whether slices take more of the card than they may.
+func over(c *gpu.Card, holders []ledger.Holder) bool {
+	s := sum(holders)
+	return !s.Exclusive && (s.Memory > c.Usable || s.Cores > c.UsableCores || s.Slots > c.MaxSlices)
+}
+
+// crowded reports whether somebody who must be alone is not.
+func crowded(holders []ledger.Holder) bool { return len(holders) > 1 && sum(holders).Exclusive }
+
+// mixed reports whether two of them may not share.
+func mixed(holders []ledger.Holder) bool {
+	for i, a := range holders {
+		for _, b := range holders[:i] {
+			if !(chain{}).MayShare(a.Tenant, b.Tenant) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reserve does what Reserve would, and returns the errors that it may answer;
+// none when it accepts.
+func (m *naive) reserve(p gpu.Placement) []error {
+	if h, ok := m.pods[p.Pod]; ok {
+		switch {
+		case h.state == ledger.Lingering:
+			return []error{ledger.ErrIllegal}
+		case h.p.Node != p.Node || !m.sameUses(&h.p, &p) || !slices.Equal(h.p.Foreign, p.Foreign):
+			return []error{ledger.ErrHeldElsewhere}
+		}
+		return nil
+	}
+	if wrong := m.wrong(&p); len(wrong) > 0 {
+		return wrong
+	}
+	m.pods[p.Pod] = &naiveHold{p: p, state: ledger.Held}
+	return nil
+}
+
+func (m *naive) confirm(p gpu.Placement) {
+	h, ok := m.pods[p.Pod]
+	if !ok {
+		m.pods[p.Pod] = &naiveHold{p: p, state: ledger.Bound, forced: true}
+		return
+	}
+	if h.p.Node != p.Node || h.p.Tenant != p.Tenant || !m.sameUses(&h.p, &p) {
+		h.forced = true
+	}
+	h.p, h.until = p, time.Time{}
+	if h.state != ledger.Draining {
+		h.state = ledger.Bound
+	}
+}
+
+func (m *naive) expire(now time.Time) []gpu.PodID {
+	return m.endIf(func(h *naiveHold) bool { return h.state == ledger.Lingering && !h.until.After(now) })
+}
+
+func (m *naive) endLingering(node gpu.NodeID) {
+	m.endIf(func(h *naiveHold) bool { return h.state == ledger.Lingering && h.p.Node == node })
+}
+
+func (m *naive) endIf(end func(*naiveHold) bool) []gpu.PodID {
+	var ended []gpu.PodID
+	for id, h := range m.pods {
+		if end(h) {
+			ended = append(ended, id)
+		}
+	}
+	for _, id := range ended {
+		delete(m.pods, id)
+	}
+	slices.Sort(ended)
+	return ended
+}
+
+func (m *naive) setNode(f ledger.Facts) {
+	old, ok := m.nodes[f.ID]
+	if ok && old.BootID != "" && f.BootID != "" && old.BootID != f.BootID {
+		m.endLingering(f.ID)
+	}
+	f.Cards = slices.SortedFunc(slices.Values(f.Cards), func(a, b gpu.Card) int { return a.Index - b.Index })
+	m.nodes[f.ID] = f
+}
+
+func (m *naive) removeNode(id gpu.NodeID) {
+	m.endLingering(id)
+	delete(m.nodes, id)
+}
+
+// nodeIDs returns the known nodes in order.
+func (m *naive) nodeIDs() []gpu.NodeID { return slices.Sorted(maps.Keys(m.nodes)) }

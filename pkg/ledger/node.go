@@ -1,0 +1,182 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// Facts is what a node says of itself. It never changes once handed over.
+type Facts struct {
+	ID    gpu.NodeID
+	Cards []gpu.Card // SetNode orders them by Index, then ID
+
+	Unavailable bool // not ready, or unschedulable
+	// CountOnly says that the stock device plugin picks the cards: whole cards
+	// only, and which of them is a matter of counting.
+	CountOnly        bool
+	PreferNoSchedule bool // carries a taint of that effect
+
+	CPU    gpu.MilliCPU // allocatable
+	Memory gpu.Bytes    // allocatable
+	BootID string       // "" if not known
+}
+
+// ordered returns the facts with their cards in order.
+func (f Facts) ordered() Facts {
+	f.Cards = slices.Clone(f.Cards)
+	slices.SortStableFunc(f.Cards, func(a, b gpu.Card) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
+	})
+	return f
+}
+
+// Holder is one pod on a card.
+type Holder struct {
+	Pod    gpu.PodID
+	Tenant gpu.TenantID
+	Use    gpu.Use
+}
+
+// Card is one card of a frozen node with those who are on it.
+type Card struct {
+	gpu.Card
+	Used    gpu.Use  // the sum of all holders
+	Holders []Holder // ordered by pod
+	Closed  bool     // taken off for a pod that we did not place; see closeForeign
+}
+
+// Free reports whether nobody is on the card, as far as anyone knows.
+func (c *Card) Free() bool { return len(c.Holders) == 0 && !c.Closed }
+
+// FreeMemory returns what further slices may take. Never below 0.
+func (c *Card) FreeMemory() gpu.MiB {
+	if c.taken() {
+		return 0
+	}
+	return max(0, c.Usable-c.Used.Memory)
+}
+
+// FreeCores returns the compute that further slices may take. Never below 0.
+func (c *Card) FreeCores() gpu.Cores {
+	if c.taken() {
+		return 0
+	}
+	return max(0, c.UsableCores-c.Used.Cores)
+}
+
+// FreeSlots returns how many further containers the card takes. Never below 0.
+func (c *Card) FreeSlots() int {
+	if c.taken() {
+		return 0
+	}
+	return max(0, c.MaxSlices-c.Used.Slots)
+}
+
+// taken reports whether no slice can come onto the card whatever its size.
+func (c *Card) taken() bool { return c.Closed || c.Used.Exclusive }
+
+// Node is a node at one moment: what it says of itself, and who holds what of
+// it. Nodes are frozen: a change replaces the node.
+type Node struct {
+	Facts
+	Cards      []Card       // those of Facts, in the same order
+	Holds      []*Hold      // ordered by pod
+	UsedCPU    gpu.MilliCPU // the sum over Holds
+	UsedMemory gpu.Bytes    // the sum over Holds
+}
+
+// build makes the frozen node of these facts and holds. It is the only maker of
+// nodes, so the books and every view of them add up alike. A hold on a card that
+// the node does not list (any more) waits in Holds for the card to come back, and
+// closes a free one meanwhile; see closeForeign.
+func build(f Facts, holds []*Hold) *Node {
+	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds}
+	for i := range f.Cards {
+		n.Cards[i].Card = f.Cards[i]
+	}
+	for _, h := range holds {
+		n.UsedCPU += h.CPU
+		n.UsedMemory += h.Memory
+		for i := range h.uses {
+			n.occupy(h, &h.uses[i])
+		}
+	}
+	closeForeign(n.Cards, holds)
+	return n
+}
+
+// occupy enters one use into its card. A search per use is cheaper than an index
+// per build: a node has few cards.
+func (n *Node) occupy(h *Hold, u *gpu.CardUse) {
+	if c := n.card(u.Card); c != nil {
+		c.Used = c.Used.Plus(u.Use)
+		c.Holders = append(c.Holders, Holder{h.Pod, h.Tenant, u.Use})
+	}
+}
+
+// card returns the node's card of that ID, nil when it has none.
+func (n *Node) card(id gpu.CardID) *Card {
+	for i := range n.Cards {
+		if n.Cards[i].ID == id {
+			return &n.Cards[i]
+		}
+	}
+	return nil
+}
+
+// hold returns the pod's hold on this node, nil when it has none here.
+func (n *Node) hold(pod gpu.PodID) *Hold {
+	if i, ok := find(n.Holds, pod); ok {
+		return n.Holds[i]
+	}
+	return nil
+}
+
+// admit says why the node cannot take h; nil when it can. The pod holds nothing
+// here yet. This is Reserve's decision, and that of Snapshot.With.
+func (n *Node) admit(h *Hold, b Boundary) error {
+	if len(h.Foreign) > 0 {
+		return fmt.Errorf("cards that are not named: %w", ErrIllegal)
+	}
+	for _, u := range h.uses {
+		c := n.card(u.Card)
+		if c == nil {
+			return fmt.Errorf("card %s is not there: %w", u.Card, ErrNoRoom)
+		}
+		if err := c.admit(h.Tenant, u.Use, b); err != nil {
+			return fmt.Errorf("card %s: %w", u.Card, err)
+		}
+	}
+	return nil
+}
+
+// admit says why u of that tenant cannot join those who are on the card; nil
+// when it can.
+func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
+	sum := c.Used.Plus(u)
+	switch {
+	case c.Closed:
+		return fmt.Errorf("closed for a foreign pod: %w", ErrNoRoom)
+	case u.Exclusive && len(c.Holders) > 0:
+		return fmt.Errorf("asked for alone, has %d holders: %w", len(c.Holders), ErrNoRoom)
+	case c.Used.Exclusive:
+		return fmt.Errorf("held exclusively: %w", ErrNoRoom)
+	case u.Exclusive:
+		return nil
+	case sum.Memory > c.Usable:
+		return fmt.Errorf("%d of %d MiB: %w", sum.Memory, c.Usable, ErrNoRoom)
+	case sum.Cores > c.UsableCores:
+		return fmt.Errorf("%d of %d percent: %w", sum.Cores, c.UsableCores, ErrNoRoom)
+	case sum.Slots > c.MaxSlices:
+		return fmt.Errorf("%d of %d slots: %w", sum.Slots, c.MaxSlices, ErrNoRoom)
+	}
+	for _, h := range c.Holders {
+		if !b.MayShare(tenant, h.Tenant) {
+			return fmt.Errorf("tenants %q and %q: %w", tenant, h.Tenant, ErrBoundary)
+		}
+	}
+	return nil
+}

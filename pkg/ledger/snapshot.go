@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// Snapshot is the cluster at one moment. It never changes and costs nothing to
+// pass around. The zero Snapshot has no nodes.
+type Snapshot struct {
+	nodes    []*Node              // ordered by name; never edited
+	index    map[gpu.NodeID]int   // node -> its place in nodes; never edited
+	instead  map[gpu.NodeID]*Node // node -> what stands for it since With or Without; never edited
+	boundary Boundary
+}
+
+// arrange returns the snapshot of these nodes.
+func arrange(nodes map[gpu.NodeID]*Node, b Boundary) Snapshot {
+	s := Snapshot{nodes: make([]*Node, 0, len(nodes)), index: make(map[gpu.NodeID]int, len(nodes)), boundary: b}
+	for i, id := range slices.Sorted(maps.Keys(nodes)) {
+		s.nodes = append(s.nodes, nodes[id])
+		s.index[id] = i
+	}
+	return s
+}
+
+// Len returns how many nodes there are.
+func (s Snapshot) Len() int { return len(s.nodes) }
+
+// Node returns the node of that name, false when there is none.
+func (s Snapshot) Node(id gpu.NodeID) (*Node, bool) {
+	i, ok := s.index[id]
+	if !ok {
+		return nil, false
+	}
+	return s.current(s.nodes[i]), true
+}
+
+// Nodes yields every node in name order, so two runs over equal snapshots decide
+// alike.
+func (s Snapshot) Nodes() iter.Seq2[gpu.NodeID, *Node] {
+	return func(yield func(gpu.NodeID, *Node) bool) {
+		for _, n := range s.nodes {
+			if !yield(n.ID, s.current(n)) {
+				return
+			}
+		}
+	}
+}
+
+// current returns what stands for n in this snapshot.
+func (s Snapshot) current(n *Node) *Node {
+	if len(s.instead) == 0 {
+		return n
+	}
+	if m, ok := s.instead[n.ID]; ok {
+		return m
+	}
+	return n
+}
+
+// With returns the cluster as it would be after Reserve(p), or the error that
+// Reserve would give. It looks at p.Node alone, so a plan costs what it changes:
+// it does not see that the pod holds something on another node.
+func (s Snapshot) With(p gpu.Placement) (Snapshot, error) {
+	next, err := s.with(p)
+	if err != nil {
+		return s, fmt.Errorf("plan pod %s on %s: %w", p.Pod, p.Node, err)
+	}
+	return next, nil
+}
+
+func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
+	n, ok := s.Node(p.Node)
+	if !ok {
+		return s, ErrUnknownNode
+	}
+	if old := n.hold(p.Pod); old != nil {
+		return s, old.again(&p)
+	}
+	h := newHold(p, none.after(reserve))
+	if err := n.admit(h, s.boundary); err != nil {
+		return s, err
+	}
+	return s.replace(build(n.Facts, with(n.Holds, h))), nil
+}
+
+// Without returns the cluster as it would be if these pods had ended on node.
+// Pods that hold nothing there change nothing.
+func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
+	n, ok := s.Node(node)
+	if !ok {
+		return s
+	}
+	rest := without(n.Holds, func(h *Hold) bool { return slices.Contains(pods, h.Pod) })
+	if len(rest) == len(n.Holds) {
+		return s
+	}
+	return s.replace(build(n.Facts, rest))
+}
+
+// replace returns the snapshot with n standing for the node of its name.
+func (s Snapshot) replace(n *Node) Snapshot {
+	instead := make(map[gpu.NodeID]*Node, len(s.instead)+1)
+	maps.Copy(instead, s.instead)
+	instead[n.ID] = n
+	s.instead = instead
+	return s
+}
