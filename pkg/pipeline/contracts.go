@@ -1,0 +1,146 @@
+// Package pipeline runs the plugins: it judges whether a request fits a node,
+// rates the nodes it fits, and chooses the cards.
+//
+//	Judge:  filters narrow the node's open cards -> places order them -> pack tries
+//	Rate:   scores, each clamped to 0..100, weighted
+//	Assign: what Judge's pack found, as a placement
+//
+// Judge and Assign take the same path, so what /filter accepted /bind accepts
+// on the same state. Everything here is a function of its arguments: same node,
+// request and policy give the same answer. A Pipeline never changes once built
+// and is safe for concurrent use.
+package pipeline
+
+import (
+	"cmp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Verdict is an answer about one node. The zero Verdict accepts.
+type Verdict struct {
+	Reason gpu.Reason
+	// Have and Want are the figures behind the refusal, in the reason's unit:
+	// what the node could give at best, and what was asked. They go to events
+	// and explanations, never into FailedNodes.
+	Have, Want int64
+}
+
+// OK reports whether the node was accepted.
+func (v Verdict) OK() bool { return v.Reason == "" }
+
+// Cycle is one decision about one request. It is shared by all nodes.
+type Cycle struct {
+	Request *gpu.Request
+	// Nodes is how many nodes the decision may have to judge, 0 being as good as
+	// 1: plugins that search share their time among them.
+	Nodes int
+}
+
+// Candidate is one node under judgement, with the cards of it that are still
+// open to the request. Plugins narrow and order Open; nothing else changes.
+type Candidate struct {
+	Node *ledger.Node
+	Open []int // places in Node.Cards
+	// JudgeOnly says that the verdict is all that is wanted: Pack need not
+	// return grants.
+	JudgeOnly bool
+}
+
+// Filter takes cards, or the whole node, out of the running. When the cards
+// that are left are too few it says so with its own reason, so that the reason
+// reported is that of the step that took the last card needed.
+type Filter interface {
+	Name() string
+	Filter(c *Cycle, n *Candidate) Verdict
+}
+
+// Pack finds out whether, and where, all containers of the request fit on the
+// open cards at once, preferring cards in the order they are given.
+type Pack interface {
+	Name() string
+	Pack(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict)
+}
+
+// Score rates a node that fits, neutral being 50. What lies outside 0..100 is
+// clamped.
+type Score interface {
+	Name() string
+	Score(c *Cycle, n *ledger.Node) float64
+}
+
+// Place orders the open cards, the best first.
+type Place interface {
+	Name() string
+	Place(c *Cycle, n *Candidate)
+}
+
+// Keep narrows the open cards to those that keep accepts, and reports how many
+// it took out.
+func (n *Candidate) Keep(keep func(*ledger.Card) bool) (taken int) {
+	left := n.Open[:0]
+	for _, i := range n.Open {
+		if keep(&n.Node.Cards[i]) {
+			left = append(left, i)
+		}
+	}
+	taken = len(n.Open) - len(left)
+	n.Open = left
+	return taken
+}
+
+// Any reports whether any open card is such.
+func (n *Candidate) Any(such func(*ledger.Card) bool) bool {
+	for _, i := range n.Open {
+		if such(&n.Node.Cards[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Suits says which cards count for an ask: (*gpu.Ask).Suits, or SuitsVendor where
+// the model does not matter yet.
+type Suits func(*gpu.Ask, *gpu.Card) bool
+
+// Shortage returns the figures of the ask, among those that which accepts, that
+// the open cards that suit it fall short of by most, their number alone
+// considered; false when there is none.
+func (c *Cycle) Shortage(n *Candidate, which func(*gpu.Ask) bool, suits Suits) (have, want int64, short bool) {
+	for i := range c.Request.Asks {
+		ask := &c.Request.Asks[i]
+		if which != nil && !which(ask) {
+			continue
+		}
+		got, of := int64(n.count(ask, suits)), int64(ask.Count)
+		if got >= of {
+			continue
+		}
+		// Not the first: the order of the containers must not show.
+		if less := cmp.Or(cmp.Compare(of-got, want-have), cmp.Compare(of, want)); !short || less > 0 {
+			have, want, short = got, of, true
+		}
+	}
+	return have, want, short
+}
+
+// count returns how many open cards suit the ask; for one that any vendor's do, of
+// the vendor that has most, since a container's devices come from one vendor.
+func (n *Candidate) count(ask *gpu.Ask, suits Suits) int {
+	most := 0
+	cards := n.Node.Cards
+	for at, i := range n.Open {
+		if !suits(ask, &cards[i].Card) {
+			continue
+		}
+		got := 0
+		for _, j := range n.Open[at:] {
+			if cards[j].Vendor == cards[i].Vendor && suits(ask, &cards[j].Card) {
+				got++
+			}
+		}
+		most = max(most, got)
+	}
+	return most
+}

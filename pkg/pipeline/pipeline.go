@@ -1,0 +1,127 @@
+package pipeline
+
+import (
+	"math"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Weighted is a score plugin with its weight. One with a Layout counts only for
+// requests of that layout: binpack and spread exclude each other.
+type Weighted struct {
+	Score  Score
+	Weight float64
+	Layout gpu.Policy // "" counts for all
+}
+
+// Config lists the plugins of a pipeline in the order in which they run.
+type Config struct {
+	Filters []Filter
+	Pack    Pack
+	Scores  []Weighted
+	// Places has one way to order cards for each card policy.
+	Places map[gpu.Policy]Place
+	// NodeLayout and CardLayout stand in where the pod names none.
+	NodeLayout gpu.Policy
+	CardLayout gpu.Policy
+}
+
+// Pipeline runs the plugins of one policy.
+type Pipeline struct{ cfg Config }
+
+// New returns a pipeline of these plugins.
+func New(cfg Config) *Pipeline { return &Pipeline{cfg: cfg} }
+
+// Part is one plugin's share in a node's score.
+type Part struct {
+	Plugin string
+	Score  float64 // 0..100
+	Weight float64
+}
+
+// Scratch is memory that one goroutine uses again from node to node.
+type Scratch struct{ node Candidate }
+
+// Judge says whether the request fits the node now.
+func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
+	s.node = Candidate{Node: n, Open: s.node.Open[:0], JudgeOnly: true}
+	_, v := p.run(c, &s.node)
+	return v
+}
+
+// Assign chooses the cards that the request gets on the node, if it fits.
+func (p *Pipeline) Assign(c *Cycle, n *ledger.Node) (gpu.Placement, Verdict) {
+	grants, v := p.run(c, &Candidate{Node: n})
+	if !v.OK() {
+		return gpu.Placement{}, v
+	}
+	r := c.Request
+	return gpu.Placement{
+		Pod: r.Pod, Namespace: r.Namespace, Name: r.Name, Node: n.ID, Tenant: r.Tenant,
+		CPU: r.CPU, Memory: r.Memory, Grants: grants,
+	}, Verdict{}
+}
+
+// run takes the candidate through the plugins. Who asks for no card is fine
+// anywhere, even where there are none or their inventory is out of date.
+func (p *Pipeline) run(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict) {
+	if !c.Request.AsksForCards() {
+		return nil, Verdict{}
+	}
+	for i := range n.Node.Cards {
+		n.Open = append(n.Open, i)
+	}
+	for _, f := range p.cfg.Filters {
+		if v := f.Filter(c, n); !v.OK() {
+			return nil, v
+		}
+	}
+	// For a single container the order says which cards, not whether.
+	if !n.JudgeOnly || len(c.Request.Asks) > 1 {
+		if place := p.cfg.Places[layout(c.Request.CardPolicy, p.cfg.CardLayout)]; place != nil {
+			place.Place(c, n)
+		}
+	}
+	return p.cfg.Pack.Pack(c, n)
+}
+
+// Rate returns the node's score, the weighted mean of its plugins' scores, and
+// the parts it is made of. Without any plugin it is the neutral 50.
+func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (float64, []Part) {
+	var parts []Part
+	var sum, weights float64
+	want := layout(c.Request.NodePolicy, p.cfg.NodeLayout)
+	for _, w := range p.cfg.Scores {
+		if w.Layout != "" && w.Layout != want || w.Weight == 0 {
+			continue
+		}
+		part := Part{Plugin: w.Score.Name(), Score: clamp(w.Score.Score(c, n)), Weight: w.Weight}
+		parts = append(parts, part)
+		sum += part.Weight * part.Score
+		weights += part.Weight
+	}
+	if weights == 0 {
+		return Neutral, parts
+	}
+	return sum / weights, parts
+}
+
+// Neutral is the score of a node about which a plugin knows nothing.
+const Neutral = 50
+
+// clamp keeps a plugin's mistake, and what is not even a number, from drowning
+// the others.
+func clamp(score float64) float64 {
+	if math.IsNaN(score) {
+		return Neutral
+	}
+	return min(100, max(0, score))
+}
+
+func layout(asked, standing gpu.Policy) gpu.Policy {
+	if asked != "" {
+		return asked
+	}
+	return standing
+}

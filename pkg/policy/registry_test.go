@@ -1,0 +1,87 @@
+package policy
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/tenancy"
+)
+
+func TestPluginNames(t *testing.T) {
+	want := []string{"availability", "gpu-filter", "affinity", "tenant", "resource-filter", "spread", "binpack"}
+	if diff := cmp.Diff(want, PluginNames()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+// Spread and binpack exclude each other: who is in force, and with what weight.
+func TestPipelineLayouts(t *testing.T) {
+	// cpu, memory and gpu are each a quarter used: binpack 25, spread 75.
+	quarter := &ledger.Node{
+		Facts:   ledger.Facts{CPU: 4, Memory: 4},
+		UsedCPU: 1, UsedMemory: 1,
+		Cards: []ledger.Card{{Card: gpu.Card{Usable: 4, UsableCores: 4}, Used: gpu.Use{Memory: 1, Cores: 1}}},
+	}
+	spread := func(on bool, weight float64) Plugin { return Plugin{Name: "spread", Enabled: on, Weight: weight} }
+	binpack := func(on bool, weight float64) Plugin { return Plugin{Name: "binpack", Enabled: on, Weight: weight} }
+	tests := map[string]struct {
+		plugins []Plugin
+		asked   gpu.Policy
+		want    float64
+		parts   []pipeline.Part
+	}{
+		"default is spread":                {Default().Plugins, "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
+		"binpack beside spread wins":       {[]Plugin{spread(true, 1), binpack(true, 2)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 2}}},
+		"binpack alone":                    {[]Plugin{spread(false, 1), binpack(true, 1)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"both off is neutral":              {[]Plugin{spread(false, 1), binpack(false, 1)}, "", 50, nil},
+		"neither named is neutral":         {nil, "", 50, nil},
+		"the pod asks for the other":       {Default().Plugins, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"the pod asks for what is off":     {[]Plugin{spread(false, 3), binpack(false, 1)}, gpu.Spread, 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 3}}},
+		"off without a weight weighs 1":    {nil, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"on with weight 0 is neutral":      {[]Plugin{spread(true, 0)}, "", 50, nil},
+		"binpack with weight 0 still wins": {[]Plugin{spread(true, 1), binpack(true, 0)}, "", 50, nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := Default()
+			s.Plugins = tc.plugins
+			got, parts := s.Pipeline(tenancy.Separate{}).Rate(&pipeline.Cycle{Request: &gpu.Request{NodePolicy: tc.asked}}, quarter)
+			if got != tc.want {
+				t.Errorf("score %v, want %v", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.parts, parts); diff != "" {
+				t.Errorf("parts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The card policy is binpack, whatever the nodes' is, unless the pod names one.
+func TestPipelineCardPolicies(t *testing.T) {
+	l := ledger.New(tenancy.Separate{})
+	card := gpu.Card{Vendor: gpu.Nvidia, Healthy: true, Memory: 10, Usable: 10, Cores: 100, UsableCores: 100, MaxSlices: 9, Mode: gpu.ModeSlice, Isolation: gpu.IsolationSoft}
+	var cards []gpu.Card
+	for _, id := range []gpu.CardID{"d0", "d1", "d2"} {
+		card.ID = id
+		cards = append(cards, card)
+	}
+	l.SetNode(ledger.Facts{ID: "n1", Cards: cards})
+	for pod, held := range map[gpu.PodID]gpu.Share{"a": {Card: "d0", Memory: 2}, "b": {Card: "d1", Memory: 5}} {
+		l.Confirm(gpu.Placement{Pod: pod, Node: "n1", Tenant: "red", Grants: []gpu.Grant{{Shares: []gpu.Share{held}}}})
+	}
+	n, _ := l.Snapshot().Node("n1")
+	for asked, want := range map[gpu.Policy]gpu.CardID{"": "d1", gpu.Binpack: "d1", gpu.Spread: "d2"} {
+		r := &gpu.Request{Tenant: "red", NUMA: gpu.NoNUMA, CardPolicy: asked, Asks: []gpu.Ask{{Count: 1, Memory: 1}}}
+		p, v := Default().Pipeline(tenancy.Separate{}).Assign(&pipeline.Cycle{Request: r}, n)
+		if !v.OK() {
+			t.Fatalf("%q: %+v", asked, v)
+		}
+		if got := p.Grants[0].Shares[0].Card; got != want {
+			t.Errorf("%q: on %s, want %s", asked, got, want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package policy holds the cluster's choices: which plugins run with which
+// weight, how much of a card is kept back, how far cards are overcommitted.
+//
+// Settings are checked as a whole by Validate; nothing runs by settings that
+// have not passed it. The registry of plugins is here and nowhere else.
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// Settings is one policy. It never changes once in force.
+type Settings struct {
+	Plugins     []Plugin
+	Reserve     Reserve
+	MemoryScale Scale      // of slices' memory
+	CoreScale   Scale      // of slices' compute
+	SliceCores  SliceCores // compute of a slice that names none
+}
+
+// Plugin is the configuration of one plugin.
+type Plugin struct {
+	Name    string
+	Enabled bool
+	Weight  float64 // 0 or more
+	Args    []byte  // JSON; empty for the plugin's defaults
+}
+
+// Reserve is the memory of each card that slices never get: the larger of
+// Percent of the card and an equal part of Fixed, which is per node.
+type Reserve struct {
+	Percent int
+	Fixed   gpu.MiB
+}
+
+// Scale is an overcommit factor in thousandths: 1000 promises what is there.
+type Scale int
+
+// One promises exactly what is there.
+const One Scale = 1000
+
+// SliceCores says what compute a slice gets that names none.
+type SliceCores string
+
+// The empty one leaves it to the form of the request: in proportion to the
+// memory in the neutral form, none in a vendor's form.
+const (
+	SliceCoresByForm       SliceCores = ""
+	SliceCoresProportional SliceCores = "proportional"
+	SliceCoresNone         SliceCores = "none"
+)
+
+// Default returns the settings that hold without a policy: spread, 10 % or
+// 500 MiB a node kept back, no overcommit.
+func Default() Settings {
+	return Settings{
+		Plugins: []Plugin{
+			{Name: "spread", Enabled: true, Weight: 1},
+			{Name: "binpack", Enabled: false, Weight: 1},
+		},
+		Reserve:     Reserve{Percent: 10, Fixed: 500},
+		MemoryScale: One,
+		CoreScale:   One,
+	}
+}
+
+// Validate reports every fault of the settings at once.
+func (s Settings) Validate() error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if s.Reserve.Percent < 0 || s.Reserve.Percent > 90 {
+		fault("memoryReserve.percent: %d is outside 0..90", s.Reserve.Percent)
+	}
+	if s.Reserve.Fixed < 0 || s.Reserve.Fixed > gpu.MostMemory {
+		fault("memoryReserve.fixedMiB: %d is outside 0..%d", s.Reserve.Fixed, gpu.MostMemory)
+	}
+	const most = 10 * One
+	if s.MemoryScale < One || s.MemoryScale > most {
+		fault("deviceMemoryScaling: %g is outside 1..10", float64(s.MemoryScale)/float64(One))
+	}
+	if s.CoreScale < One || s.CoreScale > most {
+		fault("deviceCoreScaling: %g is outside 1..10", float64(s.CoreScale)/float64(One))
+	}
+	switch s.SliceCores {
+	case SliceCoresByForm, SliceCoresProportional, SliceCoresNone:
+	default:
+		fault("defaultSliceCores: %q is not proportional or none", s.SliceCores)
+	}
+	return errors.Join(append(errs, s.validatePlugins()...)...)
+}
+
+func (s Settings) validatePlugins() (errs []error) {
+	seen := map[string]bool{}
+	for _, p := range s.Plugins {
+		at := fmt.Sprintf("plugins[%s]", p.Name)
+		switch {
+		case !known(p.Name):
+			errs = append(errs, fmt.Errorf("%s: there is no such plugin", at))
+		case seen[p.Name]:
+			errs = append(errs, fmt.Errorf("%s: named twice", at))
+		case fixed(p.Name) && !p.Enabled:
+			errs = append(errs, fmt.Errorf("%s: cannot be disabled", at))
+		}
+		seen[p.Name] = true
+		if math.IsNaN(p.Weight) || p.Weight < 0 || p.Weight > 1000 {
+			errs = append(errs, fmt.Errorf("%s.weight: %g is outside 0..1000", at, p.Weight))
+		}
+		if a := string(p.Args); a != "" && a != "{}" && a != "null" {
+			errs = append(errs, fmt.Errorf("%s.args: the plugin takes none", at))
+		}
+	}
+	return errs
+}
