@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+)
+
+// Target names the pod to bind and where to.
+type Target struct {
+	Pod       gpu.PodID
+	Namespace string
+	Name      string
+	Node      gpu.NodeID
+}
+
+// Bound is a bind that happened.
+type Bound struct {
+	Placement gpu.Placement // empty when Already
+	Already   bool          // it had happened before
+	Decision  Decision
+}
+
+// Refusal is a bind that did not happen, by its reason code.
+type Refusal struct {
+	Reason gpu.Reason
+	Detail string
+	Cause  error
+}
+
+// Error reads as a path: the code, what is the case, and why.
+func (r *Refusal) Error() string {
+	text := fmt.Sprintf("%s: %s", r.Reason, r.Detail)
+	if r.Cause != nil {
+		text += ": " + r.Cause.Error()
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Cause }
+
+func conflict(cause error, format string, args ...any) *Refusal {
+	return &Refusal{Reason: gpu.BindConflict, Detail: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// Bind binds the pod to the node with the cards it chooses. It is safe to
+// repeat: a pod that is bound there already, by us, is a success. The error is
+// a *Refusal; unless its cause is ErrUnknown nothing is held for the pod then.
+func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
+	leave, err := waitFor(ctx, e.cfg.Wait, &e.pods, t.Pod)
+	if err != nil {
+		return Bound{}, conflict(err, "another bind of the pod is in progress")
+	}
+	defer leave()
+	pod, err := e.lookup(ctx, t)
+	if err != nil {
+		return Bound{}, err
+	}
+	if done, err := bindable(pod, t); done || err != nil {
+		return Bound{Already: done}, err
+	}
+	p, err := e.reserve(ctx, &pod.Request, t.Node)
+	if err != nil {
+		return Bound{}, err
+	}
+	if err := e.send(ctx, t, p); err != nil {
+		return Bound{}, err
+	}
+	return Bound{Placement: p, Decision: e.decisions.take(t.Pod)}, nil
+}
+
+// lookup finds the pod. One that an earlier bind holds cards for, whose outcome
+// nobody has learnt, is looked up where the outcome is known.
+func (e *Engine) lookup(ctx context.Context, t Target) (Pod, error) {
+	if h, ok := e.cfg.Ledger.Hold(t.Pod); ok && h.State == ledger.Held {
+		pod, err := e.settle(ctx, t)
+		if err != nil {
+			return Pod{}, conflict(err, "outcome of an earlier bind of pod %s/%s", t.Namespace, t.Name)
+		}
+		return pod, nil
+	}
+	pod, err := e.cfg.Pods.Pod(ctx, t.Namespace, t.Name)
+	if err == nil && pod.Request.Pod != t.Pod {
+		// A pod made anew under its name: kube-scheduler may have seen it
+		// before us.
+		pod, err = e.cfg.Pods.Live(ctx, t.Namespace, t.Name)
+	}
+	if err != nil {
+		return Pod{}, conflict(err, "look up pod %s/%s", t.Namespace, t.Name)
+	}
+	return pod, nil
+}
+
+func waitFor[K comparable](ctx context.Context, longest time.Duration, g *gates[K], key K) (leave func(), err error) {
+	ctx, stop := context.WithTimeout(ctx, longest)
+	defer stop()
+	return g.enter(ctx, key)
+}
+
+// bindable says whether the pod is the one meant and still wants a node; done
+// when it is on this very node already.
+func bindable(pod Pod, t Target) (done bool, err error) {
+	switch {
+	case pod.Request.Pod == "": // settle found none
+		return false, conflict(ErrNoPod, "pod %s/%s", t.Namespace, t.Name)
+	case pod.Request.Pod != t.Pod:
+		return false, conflict(nil, "pod %s/%s is another one now (UID %s, asked for %s)", t.Namespace, t.Name, pod.Request.Pod, t.Pod)
+	case pod.Node == t.Node && pod.Ours:
+		return true, nil
+	case pod.Node != "":
+		return false, conflict(nil, "pod %s/%s is bound to %s", t.Namespace, t.Name, pod.Node)
+	case pod.Gone:
+		return false, conflict(nil, "pod %s/%s is being deleted", t.Namespace, t.Name)
+	case pod.Invalid != nil:
+		return false, &Refusal{Reason: gpu.InvalidRequest, Detail: pod.Invalid.Error()}
+	}
+	return false, nil
+}
+
+// reserve re-checks the node as it is now and takes the cards.
+func (e *Engine) reserve(ctx context.Context, r *gpu.Request, node gpu.NodeID) (gpu.Placement, error) {
+	leave, err := waitFor(ctx, e.cfg.Wait, &e.nodes, node)
+	if err != nil {
+		return gpu.Placement{}, conflict(err, "node %s is busy", node)
+	}
+	defer leave()
+	n, ok := e.cfg.Ledger.Snapshot().Node(node)
+	if !ok {
+		return gpu.Placement{}, &Refusal{Reason: gpu.NodeNotRegistered, Detail: fmt.Sprintf("node %s is not known", node)}
+	}
+	p, v := e.cfg.Pipeline().Assign(&pipeline.Cycle{Request: r}, n)
+	if !v.OK() {
+		return gpu.Placement{}, &Refusal{Reason: v.Reason, Detail: fmt.Sprintf("node %s no longer fits%s", node, figures(v))}
+	}
+	if err := e.cfg.Ledger.Reserve(p); err != nil {
+		return gpu.Placement{}, conflict(err, "reserve on %s", node)
+	}
+	return p, nil
+}
+
+func figures(v pipeline.Verdict) string {
+	if v.Want == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d %s)", v.Have, v.Want, v.Reason.Info().Unit)
+}
+
+// send writes the Binding. What is refused is given back at once; what may have
+// happened is looked up before anything is given back.
+func (e *Engine) send(ctx context.Context, t Target, p gpu.Placement) error {
+	sending, stop := e.leavingReadback(ctx)
+	defer stop()
+	err := e.cfg.Binder.Bind(sending, p)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ErrUnknown):
+	case errors.Is(err, ErrRefused):
+		e.cfg.Ledger.Unreserve(t.Pod)
+		return conflict(err, "bind pod %s/%s to %s", t.Namespace, t.Name, t.Node)
+	default: // it says neither, so it may have happened
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	pod, lost := e.settle(ctx, t)
+	switch {
+	case lost != nil:
+		return conflict(err, "bind pod %s/%s to %s, and the hold stays", t.Namespace, t.Name, t.Node)
+	case pod.Request.Pod == t.Pod && pod.Node == t.Node && pod.Ours:
+		return nil
+	}
+	return conflict(err, "bind pod %s/%s to %s", t.Namespace, t.Name, t.Node)
+}
+
+// leavingReadback ends early enough before ctx that the outcome can be read back
+// by the time that the caller waits for.
+func (e *Engine) leavingReadback(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, end.Add(-e.cfg.Readback))
+}
+
+// settle asks the API server what became of a Binding, until it answers or the
+// time is up, and gives the hold back if the pod is not bound. The time counts
+// from now, even if the caller's own has run out: that is when it is needed.
+func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Readback)
+	defer stop()
+	for {
+		pod, err := e.cfg.Pods.Live(ctx, t.Namespace, t.Name)
+		switch {
+		case errors.Is(err, ErrNoPod):
+			e.cfg.Ledger.Unreserve(t.Pod)
+			return Pod{}, nil
+		case err == nil:
+			if pod.Request.Pod != t.Pod || pod.Node == "" {
+				e.cfg.Ledger.Unreserve(t.Pod)
+			}
+			return pod, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Pod{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+		case <-time.After(e.cfg.Retry):
+		}
+	}
+}

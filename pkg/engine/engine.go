@@ -1,0 +1,86 @@
+// Package engine answers the questions that are asked of the scheduler: which
+// nodes a request fits, which of them is best, and binding a pod to one.
+//
+// Filter and Score read a frozen snapshot, write nothing and wait for nothing.
+// Bind is the only one that changes anything, in this order:
+//
+//	one at a time per pod -> the pod as it is now -> one at a time per node:
+//	    re-check on live state -> choose cards -> reserve -> (node free again)
+//	-> send the Binding -> refused: give back; unknown: read back; done: keep
+//
+// No lock of a node or of the ledger is held while the API server is asked; the
+// pod's own is, so that two binds of one pod never overlap. All methods are
+// safe for concurrent use.
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+)
+
+// Sentinels of the interfaces that the engine is given.
+var (
+	// ErrNoPod means that there is no such pod.
+	ErrNoPod = errors.New("no such pod")
+	// ErrRefused means that the Binding has definitely not happened.
+	ErrRefused = errors.New("binding refused")
+	// ErrUnknown means that the Binding may have happened.
+	ErrUnknown = errors.New("outcome of binding unknown")
+)
+
+// Pod is a pod as the API server has it.
+type Pod struct {
+	Request gpu.Request
+	Node    gpu.NodeID // bound to; "" if not bound
+	Ours    bool       // bound, with an allocation of ours that can be read
+	Gone    bool       // being deleted, or ended
+	Invalid error      // the request cannot be understood; names the field
+}
+
+// Pods finds pods. Both return ErrNoPod when there is none of that name.
+type Pods interface {
+	// Pod answers from the cache where it can.
+	Pod(ctx context.Context, namespace, name string) (Pod, error)
+	// Live asks the API server.
+	Live(ctx context.Context, namespace, name string) (Pod, error)
+}
+
+// Binder binds a pod together with its cards, or not at all. Its errors wrap
+// ErrRefused or ErrUnknown.
+type Binder interface {
+	Bind(ctx context.Context, p gpu.Placement) error
+}
+
+// Config is what an engine works with.
+type Config struct {
+	Ledger   *ledger.Ledger
+	Pipeline func() *pipeline.Pipeline // the one in force
+	Pods     Pods
+	Binder   Binder
+	Wait     time.Duration // longest wait for another bind of the same pod or node
+	Readback time.Duration // longest search for the outcome of a Binding
+	Retry    time.Duration // between two looks during that search; at least shortestRetry
+}
+
+// Engine decides. Make one with New.
+type Engine struct {
+	cfg       Config
+	pods      gates[gpu.PodID]
+	nodes     gates[gpu.NodeID]
+	decisions decisions
+}
+
+// shortestRetry keeps a search for an outcome from flooding an API server that
+// is in trouble already.
+const shortestRetry = 50 * time.Millisecond
+
+// New returns an engine.
+func New(cfg Config) *Engine {
+	cfg.Retry = max(cfg.Retry, shortestRetry)
+	return &Engine{cfg: cfg}
+}
