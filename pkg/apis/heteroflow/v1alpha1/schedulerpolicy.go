@@ -1,0 +1,78 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// The group and version as manifests spell them.
+const (
+	GroupName  = "heteroflow.io"
+	Version    = "v1alpha1"
+	APIVersion = GroupName + "/" + Version
+)
+
+// There is one SchedulerPolicy in a cluster, and this is its name.
+const (
+	SchedulerPolicyKind = "SchedulerPolicy"
+	SchedulerPolicyName = "default"
+)
+
+// SchedulerPolicy says how the scheduler decides. It is cluster-wide, and the
+// only one is called "default". What it leaves out keeps its default; one with
+// a fault anywhere is refused as a whole.
+//
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+type SchedulerPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec SchedulerPolicySpec `json:"spec"`
+}
+
+// SchedulerPolicySpec is what the administrator wants.
+type SchedulerPolicySpec struct {
+	// Plugins changes plugins by name. A plugin that is not listed keeps its
+	// default; no plugin is listed twice.
+	Plugins []PluginPolicy `json:"plugins,omitempty"`
+
+	// MemoryReserve is kept free of slices on every card, for the driver and
+	// for what the bounds do not see. Whole cards are given out with it.
+	MemoryReserve *MemoryReserve `json:"memoryReserve,omitempty"`
+
+	// DeviceMemoryScaling multiplies the memory that slices may take together:
+	// above 1.0 it is overcommitted. Never applied to whole cards or to
+	// partitions. 1.0 to 10, at most three decimals. Default 1.0.
+	DeviceMemoryScaling *float64 `json:"deviceMemoryScaling,omitempty"`
+
+	// DeviceCoreScaling does the same for compute.
+	DeviceCoreScaling *float64 `json:"deviceCoreScaling,omitempty"`
+
+	// DefaultSliceCores is the compute of a slice that names none:
+	// "proportional" to its memory, or "none" reserved. Left out: proportional
+	// for the neutral form, none for the vendors' forms.
+	DefaultSliceCores string `json:"defaultSliceCores,omitempty"`
+}
+
+// PluginPolicy changes one plugin.
+type PluginPolicy struct {
+	// Name is the plugin's, as its documentation has it: "spread", "binpack".
+	Name string `json:"name"`
+	// Enabled switches it on or off. Left out: as by default.
+	Enabled *bool `json:"enabled,omitempty"`
+	// Weight is its share in a node's score: 0 to 1000, decimals allowed. Left
+	// out: as by default.
+	Weight *float64 `json:"weight,omitempty"`
+	// Args is an object whose fields are the plugin's own. It replaces the
+	// default arguments wholly.
+	Args *runtime.RawExtension `json:"args,omitempty"`
+}
+
+// MemoryReserve is the larger of two figures, taken from each card.
+type MemoryReserve struct {
+	// Percent of the card's memory, rounded up. 0 to 90. Default 10.
+	Percent *int64 `json:"percent,omitempty"`
+	// FixedMiB is for the whole node, in MiB, and is shared out evenly among
+	// its cards. Default 500.
+	FixedMiB *int64 `json:"fixedMiB,omitempty"`
+}

@@ -1,0 +1,128 @@
+package codec
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// What stands between these lines of a document is made here.
+const (
+	begin = "<!-- Made by `go test ./pkg/codec -run TestDocuments -update`. Do not edit. -->\n"
+	end   = "<!-- The end of what is made. -->\n"
+)
+
+// The tables of resource names are made from those in the code, so that they
+// cannot say anything else.
+func TestDocuments(t *testing.T) {
+	const path = "../../docs/requests.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has not both lines\n%s%s", path, begin, end)
+	}
+	want := before + begin + "\n" + formsTable() + "\n" + plainsTable() + "\n" + end + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
+	}
+}
+
+func formsTable() string {
+	var b strings.Builder
+	b.WriteString("| vendor | devices | memory of each | compute of each | what else holds |\n|---|---|---|---|---|\n")
+	for i := range forms {
+		if f := &forms[i]; f.vendor != "" {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.vendor, f.count, f.memoryText(), f.coresText(), f.rulesText())
+		}
+	}
+	return b.String()
+}
+
+func (f *form) memoryText() string {
+	var texts []string
+	switch {
+	case f.memory == "":
+	case f.unit == 1:
+		texts = append(texts, fmt.Sprintf("`%s`: MiB", f.memory))
+	default:
+		texts = append(texts, fmt.Sprintf("`%s`: units of %d MiB", f.memory, f.unit))
+	}
+	if f.legal != nil {
+		texts = append(texts, "one of "+numbers(f.legal))
+	}
+	if f.percent != "" {
+		texts = append(texts, fmt.Sprintf("or `%s`: percent of the card's usable memory", f.percent))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (f *form) coresText() string {
+	if len(f.cores) == 0 {
+		return ""
+	}
+	unit := "percent"
+	if f.full != 0 {
+		unit = fmt.Sprintf("of %d a card has", f.full)
+	}
+	return code(f.cores) + ": " + unit
+}
+
+func (f *form) rulesText() string {
+	var texts []string
+	if f.model != "" {
+		texts = append(texts, "cards of the model "+f.model+" only")
+	}
+	if f.memory == "" && len(f.cores) == 0 {
+		texts = append(texts, "whole cards only")
+	}
+	for _, r := range f.rules {
+		texts = append(texts, r.says)
+	}
+	return strings.Join(texts, "; ")
+}
+
+func plainsTable() string {
+	var b strings.Builder
+	b.WriteString("| vendor | names that are not the scheduler's | what a pod on a node holds by them |\n|---|---|---|\n")
+	for _, v := range gpu.Vendors() {
+		var counted, other []string
+		for _, p := range plains {
+			switch {
+			case p.vendor == v && p.wholeCards:
+				counted = append(counted, p.name)
+			case p.vendor == v:
+				other = append(other, p.name)
+			}
+		}
+		if len(counted) > 0 {
+			fmt.Fprintf(&b, "| `%s` | %s | as many cards as it names |\n", v, code(counted))
+		}
+		if len(other) > 0 {
+			fmt.Fprintf(&b, "| `%s` | %s | perhaps any of the vendor's cards there |\n", v, code(other))
+		}
+	}
+	return b.String()
+}
+
+func code[T ~string](names []T) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = "`" + string(name) + "`"
+	}
+	return strings.Join(texts, ", ")
+}

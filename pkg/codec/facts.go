@@ -1,0 +1,86 @@
+package codec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/policy"
+)
+
+// Facts reads what a node says of itself. A node without any inventory has no
+// cards; one whose inventory cannot be read has none either, and an error.
+func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
+	f := ledger.Facts{
+		ID:               gpu.NodeID(node.Name),
+		Unavailable:      node.Spec.Unschedulable || !ready(node),
+		PreferNoSchedule: slices.ContainsFunc(node.Spec.Taints, preferNoSchedule),
+		CPU:              gpu.MilliCPU(milli(node.Status.Allocatable[corev1.ResourceCPU])),
+		Memory:           gpu.Bytes(value(node.Status.Allocatable[corev1.ResourceMemory])),
+		BootID:           node.Status.NodeInfo.BootID,
+	}
+	inv, err := readInventory(node)
+	if err != nil {
+		return f, fmt.Errorf("inventory of node %s: %w", node.Name, err)
+	}
+	f.Cards, f.CountOnly = inv.cards, inv.countOnly
+	size(&f, s)
+	cordon(f.Cards, node.Annotations[AnnotationCordon])
+	cordon(f.Cards, node.Annotations[AnnotationHAMiCordon])
+	return f, nil
+}
+
+func ready(node *corev1.Node) bool {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func preferNoSchedule(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+
+// size works out what slices may take of each card.
+func size(f *ledger.Facts, s policy.Settings) {
+	physical := 0
+	for i := range f.Cards {
+		if f.Cards[i].Parent == "" {
+			physical++
+		}
+	}
+	for i := range f.Cards {
+		c := &f.Cards[i]
+		c.Usable = max(0, c.Memory-reserve(c.Memory, s.Reserve, max(1, physical)))
+		c.UsableCores = c.Cores
+		// A partition cannot be overcommitted, and the stock plugin's cards
+		// are never sliced.
+		if c.TakesWhole() && !f.CountOnly {
+			c.Usable = c.Usable * gpu.MiB(s.MemoryScale) / gpu.MiB(policy.One)
+			c.UsableCores = c.Cores * gpu.Cores(s.CoreScale) / gpu.Cores(policy.One)
+		}
+	}
+}
+
+// reserve is what slices never get of a card with that much memory, on a node
+// with so many cards.
+func reserve(memory gpu.MiB, r policy.Reserve, cards int) gpu.MiB {
+	return max(ceil(memory*gpu.MiB(r.Percent), 100), ceil(r.Fixed, gpu.MiB(cards)))
+}
+
+func ceil(a, b gpu.MiB) gpu.MiB { return (a + b - 1) / b }
+
+// cordon takes the cards out that are in the comma list. A UUID that is not here
+// is harmless: cards are cordoned before they are pulled.
+func cordon(cards []gpu.Card, list string) {
+	for id := range strings.SplitSeq(list, ",") {
+		id := gpu.CardID(strings.TrimSpace(id))
+		for i := range cards {
+			cards[i].Cordoned = cards[i].Cordoned || cards[i].ID == id
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package codec
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// own is the prefix of every name that is ours.
+const own = "heteroflow.io/"
+
+// Resources of the neutral form, in container limits.
+const (
+	ResourceGPU    corev1.ResourceName = own + "gpu"        // whole cards
+	ResourceMemory corev1.ResourceName = own + "gpu-memory" // MiB
+	ResourceCores  corev1.ResourceName = own + "gpu-cores"  // percent of one card
+)
+
+// Annotations that a pod's author may write.
+const (
+	AnnotationGPUType     = own + "gpu-type"
+	AnnotationModel       = own + "gpu-model"
+	AnnotationNotModel    = own + "gpu-model-exclude"
+	AnnotationUUIDInclude = own + "gpu-uuid-include"
+	AnnotationUUIDExclude = own + "gpu-uuid-exclude"
+	AnnotationNUMA        = own + "numa"
+	AnnotationNUMABind    = own + "numa-bind"
+	AnnotationNodePolicy  = own + "node-policy"
+	AnnotationCardPolicy  = own + "card-policy"
+)
+
+// Annotations that the scheduler and its admission write on a pod; <n> stands
+// for the number of a container.
+const (
+	AnnotationAllocation   = own + "allocation"
+	AnnotationContainers   = own + "containers" // {"<container>":<n>}
+	AnnotationEpoch        = own + "epoch"
+	AnnotationPreemptCount = own + "preempt-count"
+	AnnotationPort         = own + "port"
+
+	visibleDevices = own + "visible-devices-" // <n>
+	memoryLimit    = own + "mem-limit-"       // <n>
+	coreLimit      = own + "core-limit-"      // <n>
+
+	// For readers of HAMi's names.
+	AnnotationHAMiNode      = "hami.io/bind-node"
+	AnnotationHAMiAllocated = "hami.io/device-allocated"
+)
+
+// Every Binding of ours puts this label on its pod.
+const (
+	BoundByLabel = own + "bound-by"
+	BoundByValue = "heteroflow"
+)
+
+// Annotations on a node.
+const (
+	AnnotationDevices    = own + "devices"
+	AnnotationCordon     = own + "device-cordon"
+	AnnotationHAMiCordon = "hami.io/device-cordon"
+)
+
+// ownedByScheduler reports whether an annotation of a pod is the scheduler's.
+// A new pod may carry such keys, when it is a copy of a bound one; they mean
+// nothing there. The Binding overwrites them: see Supersede.
+func ownedByScheduler(key string) bool {
+	switch key {
+	case AnnotationAllocation, AnnotationContainers, AnnotationEpoch, AnnotationPreemptCount, AnnotationPort:
+		return true
+	}
+	for _, prefix := range []string{visibleDevices, memoryLimit, coreLimit} {
+		if n, ok := strings.CutPrefix(key, prefix); ok && digits(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}

@@ -1,0 +1,155 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/policy"
+)
+
+// Active reports whether the pod counts against its node: it has one and has
+// not ended. Both books go by this function and no other.
+func Active(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !Ended(pod) }
+
+// Ended reports whether the pod holds nothing any more. A terminal phase is not
+// enough: pod garbage collection writes Failed onto pods whose node it cannot
+// reach, while their containers run on.
+func Ended(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		return false
+	}
+	running := func(c corev1.ContainerStatus) bool { return c.State.Running != nil }
+	return !slices.ContainsFunc(pod.Status.InitContainerStatuses, running) &&
+		!slices.ContainsFunc(pod.Status.ContainerStatuses, running) &&
+		!slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, running)
+}
+
+// Ours reports whether the pod is bound with an allocation that can be read and
+// answers what the pod asks for.
+func Ours(pod *corev1.Pod) bool {
+	_, err := allocated(pod)
+	return err == nil && pod.Spec.NodeName != ""
+}
+
+// Placement returns what a bound pod holds: the cards of its allocation; or, if
+// it asks for cards and has no allocation that can be believed, a claim on every
+// card that it may be on. Its main memory and processors count in any case.
+func Placement(pod *corev1.Pod) gpu.Placement {
+	p := gpu.Placement{
+		Pod:       gpu.PodID(pod.UID),
+		Namespace: pod.Namespace,
+		Name:      pod.Name,
+		Node:      gpu.NodeID(pod.Spec.NodeName),
+		Tenant:    gpu.TenantID(pod.Namespace),
+	}
+	p.CPU, p.Memory = mainResources(pod)
+	grants, err := allocated(pod)
+	if err != nil {
+		p.Foreign = foreign(pod)
+		return p
+	}
+	p.Grants = grants
+	return p
+}
+
+// errNone says that a pod carries no allocation at all.
+var errNone = errors.New("no allocation")
+
+// allocated returns what the pod's allocation gives it, or why that cannot be
+// believed.
+func allocated(pod *corev1.Pod) ([]gpu.Grant, error) {
+	text, ok := pod.Annotations[AnnotationAllocation]
+	if !ok {
+		return nil, errNone
+	}
+	// Our Binding writes all of these at once. A copy of a bound pod carries the
+	// original's record, and others may write one by hand.
+	if pod.Labels[BoundByLabel] != BoundByValue {
+		return nil, fmt.Errorf("label %s is missing: not bound by us", BoundByLabel)
+	}
+	if node := pod.Annotations[AnnotationHAMiNode]; node != pod.Spec.NodeName {
+		return nil, fmt.Errorf("made for node %q", node)
+	}
+	a, err := decodeAllocation(text)
+	if err != nil {
+		return nil, err
+	}
+	// Who may sit beside whom is never taken from what a pod's author can write.
+	if a.Tenant != gpu.TenantID(pod.Namespace) {
+		return nil, fmt.Errorf("made for tenant %s", a.Tenant)
+	}
+	wanted, err := asks(pod, policy.SliceCoresByForm)
+	if err != nil {
+		return nil, err
+	}
+	return a.grants(wanted)
+}
+
+// foreign returns the claims of a pod whose cards are not known. Who asked a
+// device plugin for whole cards, and has no record of ours, has as many as that;
+// of everybody else nothing is certain.
+func foreign(pod *corev1.Pod) []gpu.Foreign {
+	wanted, err := asks(pod, policy.SliceCoresByForm)
+	wanted = append(wanted, plainAsks(pod)...)
+	_, recorded := pod.Annotations[AnnotationAllocation]
+	uncertain := err != nil || recorded
+	vendors := vendorsNamed(pod)
+	if len(vendors) == 0 && uncertain || slices.Contains(vendors, "") {
+		return []gpu.Foreign{{Cards: gpu.AllCards}}
+	}
+	var claims []gpu.Foreign
+	for _, v := range vendors {
+		cards := gpu.AllCards
+		if !uncertain && counts(wanted, v) {
+			cards = wholeCards(wanted, v)
+		}
+		claims = append(claims, gpu.Foreign{Vendor: v, Cards: cards})
+	}
+	return claims
+}
+
+// vendorsNamed lists the vendors by whose names the pod asks, "" for ours, in
+// order.
+func vendorsNamed(pod *corev1.Pod) []gpu.Vendor {
+	seen := map[gpu.Vendor]bool{}
+	for _, c := range containers(pod) {
+		for _, list := range []corev1.ResourceList{c.Resources.Limits, c.Resources.Requests} {
+			for name, q := range list {
+				if v, ok := vendorOf(name); ok && !q.IsZero() {
+					seen[v] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// counts reports whether every container that asks by the vendor's names says
+// how many cards its device plugin gives it.
+func counts(wanted []gpu.Ask, v gpu.Vendor) bool {
+	return !slices.ContainsFunc(wanted, func(a gpu.Ask) bool { return a.Vendor == v && (a.Count == 0 || a.Unplugged) })
+}
+
+// wholeCards counts a pod's cards of one vendor as Kubernetes counts any
+// resource.
+func wholeCards(asks []gpu.Ask, v gpu.Vendor) int {
+	var app, init, sidecar int
+	for i := range asks {
+		a := &asks[i]
+		switch {
+		case a.Vendor != v:
+		case a.Role == gpu.App:
+			app += a.Count
+		case a.Role == gpu.Init:
+			init = max(init, a.Count)
+		case a.Role == gpu.Sidecar:
+			sidecar += a.Count
+		}
+	}
+	return max(app, init) + sidecar
+}

@@ -1,0 +1,63 @@
+package codec
+
+import (
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/resource"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/policy"
+)
+
+// Request reads what an unbound pod asks for. The error is all its faults, each
+// naming its field: the request is invalid then, and has no asks. A pod that
+// asks for no card has no asks and no error.
+func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
+	r := gpu.Request{
+		Pod:             gpu.PodID(pod.UID),
+		Namespace:       pod.Namespace,
+		Name:            pod.Name,
+		Tenant:          gpu.TenantID(pod.Namespace),
+		NUMA:            gpu.NoNUMA,
+		SoftPreferences: softPreferences(&pod.Spec),
+	}
+	r.CPU, r.Memory = mainResources(pod)
+	found, err := asks(pod, s.SliceCores)
+	if len(found) == 0 && err == nil {
+		return r, nil
+	}
+	r.Asks = found
+	if err := errors.Join(err, readAnnotations(&r, pod.Annotations)); err != nil {
+		r.Asks = nil
+		return r, err
+	}
+	return r, nil
+}
+
+// mainResources is what a pod takes of a node's processors and main memory, as
+// kube-scheduler counts it: of a pod that is being resized, the larger figure.
+func mainResources(pod *corev1.Pod) (gpu.MilliCPU, gpu.Bytes) {
+	all := resource.PodRequests(pod, resource.PodResourcesOptions{
+		UseStatusResources: true,
+		InPlacePodLevelResourcesVerticalScalingEnabled: true,
+	})
+	return gpu.MilliCPU(milli(all[corev1.ResourceCPU])), gpu.Bytes(value(all[corev1.ResourceMemory]))
+}
+
+// softPreferences reports whether kube-scheduler has wishes of its own to weigh
+// for this pod.
+func softPreferences(spec *corev1.PodSpec) bool {
+	for i := range spec.TopologySpreadConstraints {
+		if spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.ScheduleAnyway {
+			return true
+		}
+	}
+	a := spec.Affinity
+	if a == nil {
+		return false
+	}
+	return a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+}
