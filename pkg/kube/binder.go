@@ -1,0 +1,184 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+var _ engine.Binder = (*Binder)(nil)
+
+// Binder writes Bindings.
+type Binder struct {
+	Client kubernetes.Interface
+	Lister corelisters.PodLister
+	Now    func() time.Time
+}
+
+// Bind binds the pod to its node and gives it its cards, in one request: the API
+// server copies a Binding's annotations and labels onto the pod in the update
+// that sets spec.nodeName, so a pod is never seen bound without its cards. The
+// UID makes it that very pod, not another of its name.
+func (b *Binder) Bind(ctx context.Context, p gpu.Placement) error {
+	at := fmt.Sprintf("bind pod %s/%s to %s", p.Namespace, p.Name, p.Node)
+	annotations, err := codec.Annotations(p, b.Now())
+	if err == nil {
+		err = b.onto(ctx, &p, annotations)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil { // nothing has been sent
+		return fmt.Errorf("%s: %w: %w", at, engine.ErrRefused, err)
+	}
+	if err := b.send(ctx, binding(&p, annotations)); err != nil {
+		return fmt.Errorf("%s: %w", at, err)
+	}
+	return nil
+}
+
+func binding(p *gpu.Placement, annotations map[string]string) *corev1.Binding {
+	return &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   p.Namespace,
+			Name:        p.Name,
+			UID:         types.UID(p.Pod),
+			Annotations: annotations,
+			Labels:      map[string]string{codec.BoundByLabel: codec.BoundByValue},
+		},
+		Target: corev1.ObjectReference{Kind: "Node", Name: string(p.Node)},
+	}
+}
+
+// mostAnnotations is what the API server lets a pod have in all, keys and
+// values. It checks that at every update, but not at a Binding: a pod past it
+// could never be changed again, not even its status.
+const mostAnnotations = 256 << 10
+
+// onto fits the annotations to what the pod carries already, or says why they do
+// not fit.
+func (b *Binder) onto(ctx context.Context, p *gpu.Placement, added map[string]string) error {
+	pod, err := b.Lister.Pods(p.Namespace).Get(p.Name)
+	if err != nil || string(pod.UID) != string(p.Pod) {
+		pod, err = b.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return err
+	}
+	codec.Supersede(added, pod.Annotations)
+	merged := maps.Clone(pod.Annotations)
+	if merged == nil {
+		merged = map[string]string{}
+	}
+	maps.Copy(merged, added)
+	size := 0
+	for key, value := range merged {
+		size += len(key) + len(value)
+	}
+	if size > mostAnnotations {
+		return fmt.Errorf("annotations: %d bytes with those of the cards, more than the %d that a pod may have", size, mostAnnotations)
+	}
+	return nil
+}
+
+// mostTries bounds how often a Binding is sent that the API server was too busy
+// to look at.
+const mostTries = 4
+
+// send posts the Binding. client-go's own repeats are switched off: it would
+// send again after a 500 too, and the 409 that a second Binding gets when the
+// first has happened after all looks like a refusal. A 429 comes from the
+// server's queues, before anything is done, so that may be repeated.
+func (b *Binder) send(ctx context.Context, binding *corev1.Binding) error {
+	for try := 1; ; try++ {
+		err := b.post(ctx, binding)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsTooManyRequests(err) || try == mostTries || !wait(ctx, err) {
+			return classify(err, try)
+		}
+	}
+}
+
+func (b *Binder) post(ctx context.Context, binding *corev1.Binding) error {
+	return b.Client.CoreV1().RESTClient().Post().
+		MaxRetries(0).
+		Namespace(binding.Namespace).Resource("pods").Name(binding.Name).SubResource("binding").
+		Body(binding).
+		Do(ctx).Error()
+}
+
+// wait waits as long as the server asks for; false when ctx ends first.
+func wait(ctx context.Context, err error) bool {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(time.Duration(max(1, seconds)) * time.Second):
+		return true
+	}
+}
+
+// classify says what an error means for the Binding: refused, which is certain,
+// or unknown. One that was repeated is not judged: its answer may be about the first.
+func classify(err error, try int) error {
+	if try == 1 && refused(err) {
+		return fmt.Errorf("%w: %w", engine.ErrRefused, err)
+	}
+	return fmt.Errorf("%w: %w", engine.ErrUnknown, err)
+}
+
+func refused(err error) bool {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return true // no connection, so nothing was sent
+	}
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	case http.StatusConflict:
+		return certainConflict(answer.Status().Message)
+	default:
+		return code >= 400 && code < 500
+	}
+}
+
+// certainConflict tells the conflicts that mean "not bound by this request".
+// The API server answers a Binding with 409 for any error of its store that it
+// does not know, an etcd time-out among them, after which the pod may be bound
+// (assignPod in k8s.io/kubernetes/pkg/registry/core/pod/storage). So the text
+// has to be looked at; one that is not known leaves the outcome open.
+func certainConflict(message string) bool {
+	for _, known := range []string{
+		"is being deleted",
+		"is already assigned to node",
+		"has non-empty .spec.schedulingGates",
+		"Precondition failed",
+	} {
+		if strings.Contains(message, known) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package kube
+
+import (
+	"reflect"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/policy"
+)
+
+// Books turns what is seen of nodes and pods into the ledger's moves. Nodes must
+// be told by one goroutine, and so must pods, as informers do.
+type Books struct {
+	Ledger   *ledger.Ledger
+	Settings policy.Settings
+	// Linger is how long past its grace period a pod counts whose object has
+	// gone while its containers may run.
+	Linger time.Duration
+	Now    func() time.Time
+	Logger klog.Logger
+	// InventoryError is told of inventories that cannot be read, Gone of pods
+	// that nothing more will be heard of.
+	InventoryError func()
+	Gone           func(gpu.PodID)
+
+	faults map[gpu.NodeID]string // node -> what is wrong with its inventory; told once
+}
+
+// NodeSeen tells of a node that is there.
+func (b *Books) NodeSeen(node *corev1.Node) {
+	facts, err := codec.Facts(node, b.Settings)
+	b.inventory(facts.ID, err)
+	b.Ledger.SetNode(facts)
+}
+
+// inventory tells of an inventory that cannot be read, once until it changes:
+// nodes are seen with every heartbeat.
+func (b *Books) inventory(node gpu.NodeID, err error) {
+	if err == nil {
+		delete(b.faults, node)
+		return
+	}
+	if b.faults[node] == err.Error() {
+		return
+	}
+	if b.faults == nil {
+		b.faults = map[gpu.NodeID]string{}
+	}
+	b.faults[node] = err.Error()
+	b.InventoryError()
+	b.Logger.Error(err, "inventory cannot be read, the node counts as having no cards", "node", node)
+}
+
+// NodeGone tells of a node that is no longer there.
+func (b *Books) NodeGone(node *corev1.Node) {
+	id := gpu.NodeID(node.Name)
+	delete(b.faults, id)
+	b.Ledger.RemoveNode(id)
+}
+
+// PodSeen tells of a pod that is there.
+func (b *Books) PodSeen(pod *corev1.Pod) {
+	switch {
+	case codec.Active(pod):
+		p := codec.Placement(pod)
+		b.keepCards(pod, &p)
+		b.tellForeign(pod, &p)
+		b.Ledger.Confirm(p)
+	case codec.Ended(pod):
+		b.Ledger.Release(gpu.PodID(pod.UID))
+	}
+	// A pod that is not bound may be about to be: its hold is the engine's.
+}
+
+// keepCards puts back into p the cards that the pod is known to have. They never
+// change while it runs: who edits the record on the pod does not change what its
+// containers use.
+func (b *Books) keepCards(pod *corev1.Pod, p *gpu.Placement) {
+	h, known := b.Ledger.Hold(p.Pod)
+	if !known || h.State == ledger.Held || h.Node != p.Node || len(h.Grants) == 0 || reflect.DeepEqual(h.Grants, p.Grants) {
+		return
+	}
+	b.Logger.Info("the record of a pod's cards has been changed, which is ignored", "pod", klog.KObj(pod), "podUID", pod.UID, "node", p.Node)
+	p.Grants, p.Foreign = h.Grants, nil
+}
+
+// tellForeign says, when it is first seen, that a pod has cards which nobody can
+// name: cards are closed for it, and somebody will ask why.
+func (b *Books) tellForeign(pod *corev1.Pod, p *gpu.Placement) {
+	if len(p.Foreign) == 0 {
+		return
+	}
+	if h, known := b.Ledger.Hold(p.Pod); known && len(h.Foreign) > 0 {
+		return
+	}
+	b.Logger.Info("pod holds cards that cannot be named, others are closed for it", "pod", klog.KObj(pod), "podUID", pod.UID,
+		"node", p.Node, "claims", p.Foreign)
+}
+
+// PodGone tells of a pod whose object has gone. certain says that pod is the
+// object as it was at the end; else something may have been missed.
+//
+// An object that goes in the ordinary way has ended before: the kubelet deletes
+// it last. Otherwise somebody has deleted it by force, or pod garbage collection
+// has, and the containers may still run.
+func (b *Books) PodGone(pod *corev1.Pod, certain bool) {
+	id := gpu.PodID(pod.UID)
+	b.Gone(id)
+	switch {
+	case codec.Ended(pod):
+		b.Ledger.Release(id)
+	case pod.Spec.NodeName == "" && certain:
+		b.Ledger.Unreserve(id)
+	default:
+		// What was not bound when it was last seen may have been bound since:
+		// then the ledger has it, and else Linger does nothing.
+		b.Ledger.Linger(id, b.Now().Add(grace(pod)+b.Linger))
+	}
+}
+
+// mostGrace bounds what an author can write as a grace period. Past 290 years
+// the sum would wrap, and the cards look free at once.
+const mostGrace = 365 * 24 * time.Hour
+
+// grace is how long the kubelet gives the pod's containers to stop: what the
+// pod asks for, or what the deletion did if that is longer.
+func grace(pod *corev1.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		seconds = *s
+	}
+	if s := pod.DeletionGracePeriodSeconds; s != nil {
+		seconds = max(seconds, *s)
+	}
+	return time.Duration(min(max(seconds, 0), int64(mostGrace/time.Second))) * time.Second
+}

@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Cluster follows the API server's nodes and pods. Make one with NewCluster.
+type Cluster struct {
+	factory informers.SharedInformerFactory
+	books   *Books
+	pods    corelisters.PodLister
+	told    []cache.ResourceEventHandlerRegistration
+}
+
+// NewCluster returns a cluster that tells books what it sees, once it runs.
+func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTransform(slim), informers.WithTweakListOptions(consistent))
+	core := factory.Core().V1()
+	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister()}
+	for name, follow := range map[string]struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		"nodes": {core.Nodes().Informer(), nodeHandler(books)},
+		"pods":  {core.Pods().Informer(), podHandler(books)},
+	} {
+		told, err := follow.informer.AddEventHandler(follow.handler)
+		if err != nil {
+			return nil, fmt.Errorf("follow %s: %w", name, err)
+		}
+		c.told = append(c.told, told)
+	}
+	return c, nil
+}
+
+// consistent makes the first list a read of the newest state. A reflector asks
+// for it at resource version 0, "whatever some API server's cache has", which
+// may be seconds old: a scheduler that has just been started would not see its
+// predecessor's last binds and give their cards away again.
+//
+// Servers that can stream the list (the default since client-go 0.35) are asked
+// for resource version "", the newest, without our doing; this is for the
+// fall-back to an ordinary list, and keeps the rule in sight. Later lists ask for
+// what is at least as new as the last event seen, which never goes back.
+func consistent(o *metav1.ListOptions) {
+	if o.ResourceVersion == "0" {
+		o.ResourceVersion = ""
+	}
+}
+
+// slim drops what nobody here reads and what makes up much of an object.
+func slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		o.ManagedFields = nil
+	case *corev1.Node:
+		o.ManagedFields = nil
+		o.Status.Images = nil
+	}
+	return object, nil
+}
+
+// Ready reports whether the books have been told of everything in the first
+// lists. That the informers have it is not enough: their handlers run behind.
+func (c *Cluster) Ready() bool {
+	for _, t := range c.told {
+		if !t.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+// Pods finds pods in what the cluster has seen.
+func (c *Cluster) Pods() corelisters.PodLister { return c.pods }
+
+// expiry is how often lingering holds are looked at.
+const expiry = time.Second
+
+// Run follows the API server until ctx ends.
+func (c *Cluster) Run(ctx context.Context) error {
+	c.factory.StartWithContext(ctx)
+	defer c.factory.Shutdown() // waits for the informers, which ctx has ended
+	tick := time.NewTicker(expiry)
+	defer tick.Stop()
+	for ready := false; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			c.books.Expire()
+			if !ready && c.Ready() {
+				ready = true
+				c.books.Logger.Info("ready: the ledger has been built", "nodes", c.books.Ledger.Snapshot().Len(), "pods", len(c.books.Ledger.Pods()))
+			}
+		}
+	}
+}
+
+// Expire ends the holds that have lingered long enough.
+func (b *Books) Expire() {
+	for _, pod := range b.Ledger.Expire(b.Now()) {
+		b.Logger.V(2).Info("lingering hold has ended", "podUID", pod)
+	}
+}

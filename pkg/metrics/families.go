@@ -1,0 +1,194 @@
+package metrics
+
+import (
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Kind is how a metric behaves over time.
+type Kind string
+
+// The kinds, spelled as Prometheus does.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// Label is one label of a metric. Values are all that it can have, or say what
+// they are where they cannot be listed.
+type Label struct {
+	Name   string
+	Values []string
+	About  string
+}
+
+// Family is one metric with all its labels.
+type Family struct {
+	Name   string
+	Kind   Kind
+	Help   string
+	Labels []Label
+}
+
+// labelNames returns the names alone, in order.
+func (f *Family) labelNames() []string {
+	names := make([]string, len(f.Labels))
+	for i, l := range f.Labels {
+		names[i] = l.Name
+	}
+	return names
+}
+
+// Verb is a route of the extender; VerbOther is anything else that was asked
+// for, so that a stranger's paths cannot make new time series.
+type Verb string
+
+// The verbs.
+const (
+	VerbFilter Verb = "filter"
+	VerbScore  Verb = "score"
+	VerbBind   Verb = "bind"
+	VerbOther  Verb = "other"
+)
+
+// FilterOutcome is how a filter call ended.
+type FilterOutcome string
+
+// Passed pods ask for no card.
+const (
+	Feasible FilterOutcome = "feasible"
+	Refused  FilterOutcome = "refused"
+	Invalid  FilterOutcome = "invalid"
+	Passed   FilterOutcome = "passed"
+)
+
+// BindOutcome is how a bind call ended.
+type BindOutcome string
+
+// Already: the pod was bound so before. Conflict: the pod or the room changed
+// in the meantime. Refused: the checks or the API server said no. Unknown: it
+// may have happened. Error: anything else.
+const (
+	BindBound    BindOutcome = "bound"
+	BindAlready  BindOutcome = "already"
+	BindConflict BindOutcome = "conflict"
+	BindRefused  BindOutcome = "refused"
+	BindUnknown  BindOutcome = "unknown"
+	BindError    BindOutcome = "error"
+)
+
+// CardState is where a card stands. Every card is in exactly one.
+type CardState string
+
+// The states, in the order in which they are looked for.
+const (
+	CardUnhealthy CardState = "unhealthy"
+	CardExclusive CardState = "exclusive"
+	CardShared    CardState = "shared"
+	CardClosed    CardState = "closed"
+	CardFree      CardState = "free"
+)
+
+// MemoryKind tells what there is from what is taken.
+type MemoryKind string
+
+// Held may pass usable: a whole card takes the reserve too.
+const (
+	MemoryUsable MemoryKind = "usable"
+	MemoryHeld   MemoryKind = "held"
+)
+
+func verbs() []Verb { return []Verb{VerbFilter, VerbScore, VerbBind, VerbOther} }
+
+func filterOutcomes() []FilterOutcome { return []FilterOutcome{Feasible, Refused, Invalid, Passed} }
+
+func bindOutcomes() []BindOutcome {
+	return []BindOutcome{BindBound, BindAlready, BindConflict, BindRefused, BindUnknown, BindError}
+}
+
+func cardStates() []CardState {
+	return []CardState{CardUnhealthy, CardExclusive, CardShared, CardClosed, CardFree}
+}
+
+func memoryKinds() []MemoryKind { return []MemoryKind{MemoryUsable, MemoryHeld} }
+
+func holdStates() []string {
+	states := []ledger.State{ledger.Held, ledger.Bound, ledger.Draining, ledger.Lingering}
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = s.String()
+	}
+	return names
+}
+
+// The names. Dashboards and alerts rely on them: add, never rename.
+const (
+	nameRequests        = "heteroflow_extender_requests_total"
+	nameDuration        = "heteroflow_extender_request_duration_seconds"
+	nameNodesRefused    = "heteroflow_filter_nodes_refused_total"
+	nameFilterOutcomes  = "heteroflow_filter_outcomes_total"
+	nameBindOutcomes    = "heteroflow_bind_outcomes_total"
+	nameBindInFlight    = "heteroflow_bind_in_flight"
+	nameCards           = "heteroflow_cards"
+	nameCardMemory      = "heteroflow_card_memory_mib"
+	nameHolds           = "heteroflow_holds"
+	nameEventsDropped   = "heteroflow_events_dropped_total"
+	nameInventoryErrors = "heteroflow_inventory_errors_total"
+	nameReady           = "heteroflow_ready"
+)
+
+// Families lists every metric of ours, in the order of the documents. Those of
+// the Go runtime and of the process come on top.
+func Families() []Family {
+	verb := Label{Name: "verb", Values: texts(verbs())}
+	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
+	reason := Label{Name: "reason", Values: reasonCodes(), About: "see [reasons](reasons.md)"}
+	return []Family{
+		{nameRequests, Counter, "Requests on the extender listener, by route and HTTP status.",
+			[]Label{verb, {Name: "code", About: "the HTTP status"}}},
+		{nameDuration, Histogram, "Time from a request's arrival to its answer.", []Label{verb}},
+		{nameNodesRefused, Counter, "Nodes that filter calls refused, by each node's own reason.", []Label{reason}},
+		{nameFilterOutcomes, Counter, "Filter calls: some node fits, none does, the request is invalid, or it asks for no card.",
+			[]Label{{Name: "outcome", Values: texts(filterOutcomes())}}},
+		{nameBindOutcomes, Counter, "Bind calls: bound now, bound so already, overtaken by a change, refused, outcome unknown, or failed otherwise.",
+			[]Label{{Name: "outcome", Values: texts(bindOutcomes())}}},
+		{nameBindInFlight, Gauge, "Bind calls being worked on.", nil},
+		{nameCards, Gauge, "Cards in the ledger. Closed: without a holder of ours, but taken off for a foreign one, or cordoned.",
+			[]Label{vendor, {Name: "state", Values: texts(cardStates())}}},
+		{nameCardMemory, Gauge, "Card memory in MiB: usable for slices, and held. Held may pass usable, for a whole card takes the reserve too.",
+			[]Label{vendor, {Name: "kind", Values: texts(memoryKinds())}}},
+		{nameHolds, Gauge, "Pods in the ledger by the state of their hold, pods without cards included.",
+			[]Label{{Name: "state", Values: holdStates()}}},
+		{nameEventsDropped, Counter, "Pod events that were not written: the queue was full or the API server refused them.", nil},
+		{nameInventoryErrors, Counter, "Node inventories that could not be read; such a node counts as having no cards.", nil},
+		{nameReady, Gauge, "1 when the ledger has been built from the API server, else 0.", nil},
+	}
+}
+
+// family returns the metric of that name. The names are constants of this file,
+// so a missing one is a fault of the program, which every test would meet.
+func family(name string) Family {
+	all := Families()
+	return all[slices.IndexFunc(all, func(f Family) bool { return f.Name == name })]
+}
+
+// texts turns typed label values into text.
+func texts[S ~string](values []S) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+func reasonCodes() []string {
+	infos := gpu.Reasons()
+	codes := make([]string, len(infos))
+	for i := range infos {
+		codes[i] = string(infos[i].Reason)
+	}
+	return codes
+}

@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Metrics counts what the edges tell it. All methods are safe for concurrent
+// use.
+type Metrics struct {
+	registry        *prometheus.Registry
+	requests        *prometheus.CounterVec
+	duration        *prometheus.HistogramVec
+	nodesRefused    *prometheus.CounterVec
+	filterOutcomes  *prometheus.CounterVec
+	bindOutcomes    *prometheus.CounterVec
+	bindInFlight    prometheus.Gauge
+	eventsDropped   prometheus.Counter
+	inventoryErrors prometheus.Counter
+}
+
+// View is what is read, not counted, when the metrics are scraped.
+type View struct {
+	Ledger func() ledger.Snapshot
+	Ready  func() bool
+}
+
+// New registers all metrics on a registry of their own.
+func New(v View) *Metrics {
+	m := &Metrics{
+		registry:        prometheus.NewRegistry(),
+		requests:        counters(nameRequests),
+		duration:        histograms(nameDuration),
+		nodesRefused:    counters(nameNodesRefused),
+		filterOutcomes:  counters(nameFilterOutcomes),
+		bindOutcomes:    counters(nameBindOutcomes),
+		bindInFlight:    gauge(nameBindInFlight),
+		eventsDropped:   counter(nameEventsDropped),
+		inventoryErrors: counter(nameInventoryErrors),
+	}
+	m.startAtZero()
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
+		m.bindInFlight, m.eventsDropped, m.inventoryErrors,
+		newCollector(v),
+	)
+	return m
+}
+
+// startAtZero makes the series whose labels are known, so that a rate over
+// them sees the first event too.
+func (m *Metrics) startAtZero() {
+	for _, v := range verbs() {
+		m.duration.WithLabelValues(string(v))
+	}
+	for _, o := range filterOutcomes() {
+		m.filterOutcomes.WithLabelValues(string(o))
+	}
+	for _, o := range bindOutcomes() {
+		m.bindOutcomes.WithLabelValues(string(o))
+	}
+}
+
+// Handler answers GET /metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+// Request counts one answer of the extender listener.
+func (m *Metrics) Request(v Verb, code int, took time.Duration) {
+	m.requests.WithLabelValues(string(v), strconv.Itoa(code)).Inc()
+	m.duration.WithLabelValues(string(v)).Observe(took.Seconds())
+}
+
+// NodesRefused counts nodes that a filter call refused.
+func (m *Metrics) NodesRefused(r gpu.Reason, nodes int) {
+	m.nodesRefused.WithLabelValues(string(r)).Add(float64(nodes))
+}
+
+// Filtered counts how a filter call ended.
+func (m *Metrics) Filtered(o FilterOutcome) { m.filterOutcomes.WithLabelValues(string(o)).Inc() }
+
+// BindStarted counts a bind call as in flight until Bound is called.
+func (m *Metrics) BindStarted() { m.bindInFlight.Inc() }
+
+// Bound counts how a bind call ended.
+func (m *Metrics) Bound(o BindOutcome) {
+	m.bindInFlight.Dec()
+	m.bindOutcomes.WithLabelValues(string(o)).Inc()
+}
+
+// EventDropped counts an event that nobody will see.
+func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
+
+// InventoryError counts a node inventory that could not be read.
+func (m *Metrics) InventoryError() { m.inventoryErrors.Inc() }
+
+func counters(name string) *prometheus.CounterVec {
+	f := family(name)
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: f.Name, Help: f.Help}, f.labelNames())
+}
+
+func counter(name string) prometheus.Counter {
+	f := family(name)
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: f.Name, Help: f.Help})
+}
+
+func gauge(name string) prometheus.Gauge {
+	f := family(name)
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: f.Name, Help: f.Help})
+}
+
+// histograms starts at 0.1 ms: filter answers in less than a millisecond. The
+// last bucket, 26 s, lies above a bind that runs into its deadline.
+func histograms(name string) *prometheus.HistogramVec {
+	f := family(name)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: f.Name, Help: f.Help,
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 19),
+	}, f.labelNames())
+}
