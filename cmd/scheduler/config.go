@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/policy"
+	"heteroflow.io/heteroflow/pkg/server"
+)
+
+// name is what the program calls itself.
+const name = "heteroflow-scheduler"
+
+// config is what the flags and the files that they name say.
+type config struct {
+	kubeconfig      string
+	policyFile      string
+	extenderAddress string
+	metricsAddress  string
+	bindTimeout     time.Duration
+	lockWait        time.Duration
+	readback        time.Duration
+	linger          time.Duration
+	settle          time.Duration
+	qps             float64
+	burst           int
+	version         bool
+
+	settings policy.Settings
+}
+
+// parse reads the flags. Help, when asked for, goes to help.
+func parse(args []string, help io.Writer) (config, error) {
+	var c config
+	flags := c.flags()
+	flags.SetOutput(io.Discard)
+	err := flags.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		flags.SetOutput(help)
+		flags.Usage()
+		return c, err
+	case err != nil:
+		return c, err
+	case flags.NArg() > 0:
+		return c, fmt.Errorf("%q: there are only flags", flags.Arg(0))
+	case c.version:
+		return c, nil
+	}
+	if err := c.check(); err != nil {
+		return c, err
+	}
+	c.settings, err = readPolicy(c.policyFile)
+	return c, err
+}
+
+func (c *config) flags() *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server; in-cluster configuration without it")
+	f.StringVar(&c.policyFile, "policy", "", "file with a SchedulerPolicy; built-in defaults without it")
+	f.StringVar(&c.extenderAddress, "extender-address", "127.0.0.1:9000", "of the extender routes; loopback only")
+	f.StringVar(&c.metricsAddress, "metrics-address", ":9395", "of metrics and health")
+	f.DurationVar(&c.bindTimeout, "bind-timeout", 20*time.Second, "of one bind, from its arrival; it has to lie below kube-scheduler's httpTimeout")
+	f.DurationVar(&c.lockWait, "lock-wait", 5*time.Second, "longest wait for another bind of the same pod or node")
+	f.DurationVar(&c.readback, "readback-timeout", 5*time.Second, "longest search for the outcome of a Binding; a part of --bind-timeout")
+	f.DurationVar(&c.linger, "linger-timeout", time.Minute, "how long past its grace period a pod's cards stay held whose object has gone before its containers")
+	f.DurationVar(&c.settle, "settle-interval", 30*time.Second, "between two looks for holds that nobody confirms")
+	f.Float64Var(&c.qps, "kube-api-qps", 500, "requests a second to the API server")
+	f.IntVar(&c.burst, "kube-api-burst", 1000, "requests to the API server at once")
+	f.BoolVar(&c.version, "version", false, "print the version")
+	klog.InitFlags(f)
+	return f
+}
+
+func (c *config) check() error {
+	var errs []error
+	if err := server.CheckLoopback(c.extenderAddress); err != nil {
+		errs = append(errs, fmt.Errorf("--extender-address: %w", err))
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--bind-timeout", c.bindTimeout}, {"--lock-wait", c.lockWait},
+		{"--readback-timeout", c.readback}, {"--linger-timeout", c.linger}, {"--settle-interval", c.settle},
+	} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s: %v is not more than 0", d.flag, d.value))
+		}
+	}
+	if c.readback >= c.bindTimeout {
+		errs = append(errs, fmt.Errorf("--readback-timeout: %v leaves nothing of --bind-timeout, %v", c.readback, c.bindTimeout))
+	}
+	if !(c.qps > 0) { // NaN neither
+		errs = append(errs, fmt.Errorf("--kube-api-qps: %g is not more than 0", c.qps))
+	}
+	if c.burst < 1 {
+		errs = append(errs, fmt.Errorf("--kube-api-burst: %d is less than 1", c.burst))
+	}
+	return errors.Join(errs...)
+}
+
+func readPolicy(file string) (policy.Settings, error) {
+	if file == "" {
+		return policy.Default(), nil
+	}
+	manifest, err := os.ReadFile(file)
+	if err != nil {
+		return policy.Settings{}, fmt.Errorf("--policy: %w", err)
+	}
+	settings, err := codec.Policy(manifest)
+	if err != nil {
+		return policy.Settings{}, fmt.Errorf("--policy %s: %w", file, err)
+	}
+	return settings, nil
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// api is an API server with what it streams of nodes and pods; other requests
+// are up to rest.
+func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		list, known := map[string]struct{ kind, events string }{"/api/v1/nodes": {"Node", nodes}, "/api/v1/pods": {"Pod", pods}}[r.URL.Path]
+		if !known || r.URL.Query().Get("watch") == "" {
+			rest(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, "%s"+`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n",
+			list.events, list.kind)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	return write(t, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\nclusters: [{name: c, cluster: {server: %q}}]\n", server.URL))
+}
+
+// emptyCluster is an API server without nodes or pods.
+func emptyCluster(t *testing.T) (kubeconfig string) {
+	t.Helper()
+	return api(t, "", "", http.NotFound)
+}
+
+// All parts together: it comes up, answers, and stops when told to.
+func TestServes(t *testing.T) {
+	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t)}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p, err := wire(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extender, public := listen(t), listen(t)
+	ran := make(chan error, 1)
+	go func() { ran <- p.run(ctx, extender, public) }()
+
+	get := func(l net.Listener, path string) (int, string) {
+		answer, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return read(t, answer)
+	}
+	for code := 0; code != http.StatusOK; { // ready once both lists have been read
+		code, _ = get(extender, "/readyz")
+	}
+	if _, text := get(public, "/metrics"); !strings.Contains(text, "heteroflow_ready 1\n") {
+		t.Error("/metrics does not say that it is ready")
+	}
+	answer, err := http.Post("http://"+extender.Addr().String()+"/filter", "application/json", strings.NewReader(
+		`{"Pod":{"metadata":{"name":"p","namespace":"ns","uid":"u"},"spec":{"containers":[{"name":"c","resources":{"limits":{"heteroflow.io/gpu":"1"}}}]}},"NodeNames":["n1"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Nodes":null,"NodeNames":[],"FailedNodes":{"n1":"NodeNotRegistered"},"FailedAndUnresolvableNodes":null,"Error":""}`
+	if code, text := read(t, answer); code != http.StatusOK || text != want {
+		t.Errorf("filter = %d %s, want %s", code, text, want)
+	}
+	stop()
+	if err := <-ran; err != nil {
+		t.Errorf("run = %v, want nil", err)
+	}
+}
+
+const (
+	oneNode = `{"type":"ADDED","object":{"kind":"Node","apiVersion":"v1","metadata":{"name":"n1","annotations":{"heteroflow.io/devices":` +
+		`"{\"version\":1,\"cards\":[{\"uuid\":\"GPU-a\",\"index\":0,\"vendor\":\"nvidia\",\"model\":\"A100\",\"memoryMiB\":40960,\"cores\":100,\"healthy\":true,\"mode\":\"slice\",\"isolation\":\"driver\"}]}"}},` +
+		`"status":{"conditions":[{"type":"Ready","status":"True"}]}}}` + "\n"
+	onePod = `{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"ns","name":"p","uid":"u"},` +
+		`"spec":{"containers":[{"name":"c","resources":{"limits":{"heteroflow.io/gpu":"1"}}}]}}}` + "\n"
+)
+
+// A bind that is in flight when the program is told to stop ends in full: its
+// Binding, its answer, and the event about it.
+func TestStoppingFinishesABind(t *testing.T) {
+	binding, goOn, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	kubeconfig := api(t, oneNode, onePod, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		switch r.Method + " " + r.URL.Path {
+		case "POST /api/v1/namespaces/ns/pods/p/binding":
+			close(binding)
+			<-goOn
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
+		case "POST /api/v1/namespaces/ns/events":
+			close(told)
+			_, _ = io.WriteString(w, `{"kind":"Event","apiVersion":"v1"}`)
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	cfg, err := parse([]string{"--kubeconfig", kubeconfig}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p, err := wire(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	extender := listen(t)
+	ran := make(chan error, 1)
+	go func() { ran <- p.run(ctx, extender, listen(t)) }()
+	for !p.cluster.Ready() {
+		runtime.Gosched()
+	}
+	go func() { <-binding; stop(); close(goOn) }()
+	answer, err := http.Post("http://"+extender.Addr().String()+"/bind", "application/json",
+		strings.NewReader(`{"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, text := read(t, answer); code != http.StatusOK || text != `{"Error":""}` {
+		t.Errorf("bind = %d %s", code, text)
+	}
+	if err := <-ran; err != nil {
+		t.Errorf("run = %v, want nil", err)
+	}
+	select {
+	case <-told:
+	default:
+		t.Error("the pod's owner was not told of its cards")
+	}
+}
+
+// The first address that is taken ends the program.
+func TestAddressTaken(t *testing.T) {
+	taken := listen(t)
+	defer func() { _ = taken.Close() }()
+	kubeconfig := emptyCluster(t)
+	for flag, args := range map[string][]string{
+		"--extender-address": {"--extender-address", taken.Addr().String(), "--metrics-address", "127.0.0.1:0"},
+		"--metrics-address":  {"--extender-address", "127.0.0.1:0", "--metrics-address", taken.Addr().String()},
+	} {
+		var complaint strings.Builder
+		status := run(t.Context(), append(args, "--kubeconfig", kubeconfig), io.Discard, &complaint)
+		if status != exitFailed || !strings.Contains(complaint.String(), flag+": listen tcp") {
+			t.Errorf("%s: status %d, complaint %q", flag, status, complaint.String())
+		}
+	}
+}
+
+// An answer may take as long as a bind and the search for its outcome.
+func TestAnswersMayTakeAsLongAsABind(t *testing.T) {
+	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t)}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := wire(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.longest <= cfg.bindTimeout+cfg.readback || p.longest > 30*time.Second {
+		t.Errorf("longest answer %v, want more than %v, and no more than kube-scheduler's httpTimeout of 30s", p.longest, cfg.bindTimeout+cfg.readback)
+	}
+}
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func read(t *testing.T, answer *http.Response) (int, string) {
+	t.Helper()
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/kube"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/metrics"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/server"
+	"heteroflow.io/heteroflow/pkg/tenancy"
+)
+
+// serve runs the program until ctx ends.
+func serve(ctx context.Context, cfg config) error {
+	p, err := wire(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	extender, err := net.Listen("tcp", cfg.extenderAddress)
+	if err != nil {
+		return fmt.Errorf("--extender-address: %w", err)
+	}
+	public, err := net.Listen("tcp", cfg.metricsAddress)
+	if err != nil {
+		return errors.Join(fmt.Errorf("--metrics-address: %w", err), extender.Close())
+	}
+	klog.FromContext(ctx).Info("starting", "version", version, "extender", extender.Addr(), "metrics", public.Addr())
+	return p.run(ctx, extender, public)
+}
+
+// program is all parts, put together.
+type program struct {
+	cluster *kube.Cluster
+	engine  *engine.Engine
+	events  *kube.Events
+	server  *server.Server
+	longest time.Duration // of one answer
+	settle  time.Duration // between two looks for holds that nobody confirms
+}
+
+func wire(ctx context.Context, cfg config) (*program, error) {
+	client, eventClient, err := clients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle}
+	boundary := tenancy.Separate{}
+	books := ledger.New(boundary)
+	ready := func() bool { return p.cluster.Ready() }
+	counts := metrics.New(metrics.View{Ledger: books.Snapshot, Ready: ready})
+	p.events = kube.NewEvents(eventClient, time.Now, counts.EventDropped)
+	p.cluster, err = kube.NewCluster(client, &kube.Books{
+		Ledger: books, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
+		InventoryError: counts.InventoryError, Gone: p.events.Forget,
+	})
+	if err != nil {
+		return nil, err
+	}
+	pipe := cfg.settings.Pipeline(boundary)
+	p.engine = engine.New(engine.Config{
+		Ledger:   books,
+		Pipeline: func() *pipeline.Pipeline { return pipe },
+		Pods:     &kube.Pods{Client: client, Lister: p.cluster.Pods(), Settings: cfg.settings},
+		Binder:   &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},
+		Wait:     cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+	})
+	p.server = server.New(server.Config{
+		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: books.Snapshot, BindTimeout: cfg.bindTimeout,
+		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+	})
+	return p, nil
+}
+
+// clients returns one for the work and one for events: a flood of events must
+// not keep Bindings waiting for their turn.
+func clients(cfg config) (work, events kubernetes.Interface, err error) {
+	r, err := restConfig(cfg.kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	r.QPS, r.Burst = float32(cfg.qps), cfg.burst
+	r.UserAgent = name + "/" + version
+	r.ContentType = "application/vnd.kubernetes.protobuf"
+	r.AcceptContentTypes = r.ContentType + ",application/json"
+	if work, err = kubernetes.NewForConfig(r); err != nil {
+		return nil, nil, err
+	}
+	events, err = kubernetes.NewForConfig(rest.CopyConfig(r))
+	return work, events, err
+}
+
+func restConfig(file string) (*rest.Config, error) {
+	if file == "" {
+		return rest.InClusterConfig()
+	}
+	return clientcmd.BuildConfigFromFlags("", file)
+}
+
+// run answers until ctx ends. What answers lean on ends after them: a bind in
+// flight still needs the pods and the ledger.
+func (p *program) run(ctx context.Context, extender, public net.Listener) error {
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var support errgroup.Group
+	support.Go(func() error { return p.cluster.Run(behind) })
+	support.Go(func() error { return p.events.Run(behind) })
+	support.Go(func() error { return p.engine.Run(behind, p.settle) })
+
+	front, ctx := errgroup.WithContext(ctx)
+	front.Go(func() error { return server.Serve(ctx, extender, p.server.Extender(), p.longest) })
+	front.Go(func() error { return server.Serve(ctx, public, p.server.Public(), p.longest) })
+	err := front.Wait()
+	stop()
+	if ended := support.Wait(); !errors.Is(ended, context.Canceled) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
