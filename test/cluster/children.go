@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// Extender says how our scheduler is to run. The zero value is its defaults.
+type Extender struct {
+	Policy    string        // a SchedulerPolicy manifest
+	Linger    time.Duration // how long a hold of a pod that was force-deleted counts
+	Verbosity int
+}
+
+// StartExtender starts our scheduler and returns when it is ready. It is always
+// at the same addresses.
+func (c *Cluster) StartExtender(ctx context.Context, e Extender) error {
+	args, err := c.extenderArgs(e)
+	if err != nil {
+		return err
+	}
+	if c.extender, err = launch(c.dir, "extender", exec.Command(c.schedulerBinary, args...)); err != nil {
+		return err
+	}
+	ctx, stop := c.extender.whileItRuns(ctx)
+	defer stop()
+	return Eventually(ctx, "the extender", func(ctx context.Context) error {
+		return get(ctx, c.ExtenderURL()+"/readyz")
+	})
+}
+
+// StopExtender ends our scheduler as a rollout would.
+func (c *Cluster) StopExtender() { c.extender.stop() }
+
+// KillExtender ends our scheduler as a crash would.
+func (c *Cluster) KillExtender() { c.extender.kill() }
+
+func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
+	args := []string{
+		"--kubeconfig", c.state("extender.kubeconfig"),
+		"--extender-address", c.extenderAddress,
+		"--metrics-address", c.metricsAddress,
+		"-v", strconv.Itoa(e.Verbosity),
+	}
+	if e.Linger > 0 {
+		args = append(args, "--linger-timeout", e.Linger.String())
+	}
+	if e.Policy == "" {
+		return args, nil
+	}
+	path := filepath.Join(c.dir, "policy.yaml")
+	return append(args, "--policy", path), os.WriteFile(path, []byte(e.Policy), 0o600)
+}
+
+// get returns nil when the URL answers 200.
+func get(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
+}
+
+// StartKubeScheduler starts a stock kube-scheduler with the configuration from
+// examples/.
+func (c *Cluster) StartKubeScheduler(context.Context) error {
+	example, err := os.ReadFile(filepath.Join(c.root, "examples", "kube-scheduler.yaml"))
+	if err != nil {
+		return err
+	}
+	config, err := localise(example, c.state("scheduler.kubeconfig"), c.ExtenderURL())
+	if err != nil {
+		return fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	}
+	path := filepath.Join(c.dir, "kube-scheduler.yaml")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.Command(c.controlPlaneBinary, "kube-scheduler",
+		"--config", path,
+		"--feature-gates=SchedulerPopFromBackoffQ=false", // as the example asks for; the file has no place for it
+		"--secure-port=0",
+	)
+	c.kubeScheduler, err = launch(c.dir, "kube-scheduler", cmd)
+	return err
+}
+
+// What differs between the example and a test, and nothing else does: each must
+// be there exactly once.
+var (
+	kubeconfigLine = regexp.MustCompile(`(?m)^(\s*kubeconfig:\s*)\S+`)
+	urlPrefixLine  = regexp.MustCompile(`(?m)^(\s*(?:-\s*)?urlPrefix:\s*)\S+`)
+)
+
+// localise sets the two values of a kube-scheduler configuration that depend on
+// where it runs.
+func localise(example []byte, kubeconfig, extender string) ([]byte, error) {
+	for _, set := range []struct {
+		line  *regexp.Regexp
+		value string
+	}{{kubeconfigLine, kubeconfig}, {urlPrefixLine, extender}} {
+		if n := len(set.line.FindAll(example, -1)); n != 1 {
+			return nil, fmt.Errorf("%d lines match %s, want 1", n, set.line)
+		}
+		example = set.line.ReplaceAll(example, []byte("${1}"+set.value))
+	}
+	return example, nil
+}

@@ -1,0 +1,13 @@
+// Package cluster runs a real Kubernetes control plane with a stock
+// kube-scheduler and our extender beside it, for tests and the demo.
+//
+// It promises that nothing it starts is reachable from outside the machine, and
+// that nothing outlives the process that started it, however that ends: the
+// control plane stops when its standard input does, and the kernel kills the
+// other children with their parent.
+//
+// kube-scheduler is configured by examples/kube-scheduler.yaml and the
+// extender's rights come from examples/rbac.yaml, so that what users are given
+// is what is tested. The package builds the binaries it needs, says nothing
+// about what they ought to do, and makes no nodes: see package simnode.
+package cluster

@@ -1,0 +1,102 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/restmapper"
+)
+
+// allow gives the extender the rights that examples/rbac.yaml gives it.
+func (c *Cluster) allow(ctx context.Context) error {
+	return c.Apply(ctx, filepath.Join(c.root, "examples", "rbac.yaml"))
+}
+
+// Apply applies all objects of a YAML file, as kubectl apply --server-side does.
+func (c *Cluster) Apply(ctx context.Context, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	objects, err := decode(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	a, err := c.newApplier()
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := a.apply(ctx, o); err != nil {
+			return fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// decode reads all documents of a YAML stream; empty ones are skipped.
+func decode(r io.Reader) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(r, 4096)
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}
+
+// applier finds the resource of an object's kind and applies it.
+type applier struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+}
+
+func (c *Cluster) newApplier() (*applier, error) {
+	client, err := dynamic.NewForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	finder, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := restmapper.GetAPIGroupResources(finder)
+	if err != nil {
+		return nil, err
+	}
+	return &applier{client, restmapper.NewDiscoveryRESTMapper(groups)}, nil
+}
+
+func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	kind := o.GroupVersionKind()
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+	options := metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		_, err = a.client.Resource(mapping.Resource).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, options)
+		return err
+	}
+	_, err = a.client.Resource(mapping.Resource).Apply(ctx, o.GetName(), o, options)
+	return err
+}

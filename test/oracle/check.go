@@ -1,0 +1,366 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Verify lists all nodes and pods and checks them. The lists are read from the
+// API server's store, not from a cache of it, the pods first: so a pod's node
+// is missing only if it is gone.
+func Verify(ctx context.Context, client kubernetes.Interface) ([]string, error) {
+	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return Check(nodes.Items, pods.Items), nil
+}
+
+// Check returns what is wrong, in a fixed order; nothing is wrong if it is empty.
+func Check(nodes []corev1.Node, pods []corev1.Pod) []string {
+	b := newBooks(nodes)
+	for i := range pods {
+		if !ended(&pods[i]) {
+			b.enter(&pods[i])
+		}
+	}
+	b.balance()
+	slices.Sort(b.wrong)
+	return b.wrong
+}
+
+// ended reports whether a pod counts for nothing any more.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// books add up who holds what.
+type books struct {
+	nodes map[string]*node
+	wrong []string
+}
+
+type node struct {
+	object *corev1.Node
+	cards  map[string]*entry // UUID -> card
+}
+
+type entry struct {
+	card
+	holders []holder
+}
+
+type holder struct {
+	pod    string
+	tenant string
+	use    use
+}
+
+func newBooks(nodes []corev1.Node) *books {
+	b := &books{nodes: map[string]*node{}}
+	for i := range nodes {
+		n := &node{object: &nodes[i], cards: map[string]*entry{}}
+		b.nodes[nodes[i].Name] = n
+		cards, err := inventory(&nodes[i])
+		if err != nil {
+			b.say("node %s: %v", nodes[i].Name, err)
+		}
+		for _, c := range cards {
+			n.cards[c.UUID] = &entry{card: c}
+		}
+	}
+	return b
+}
+
+func (b *books) say(format string, args ...any) {
+	b.wrong = append(b.wrong, fmt.Sprintf(format, args...))
+}
+
+func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// enter judges one pod by itself and adds what it holds.
+func (b *books) enter(pod *corev1.Pod) {
+	wanted, err := asks(pod)
+	bound := pod.Spec.NodeName != ""
+	switch {
+	case bound && err != nil:
+		b.say("pod %s: bound, but its request is invalid: %v", name(pod), err)
+	case bound && len(wanted) > 0:
+		b.enterBound(pod, wanted)
+	default:
+		for _, key := range marks(pod) {
+			b.say("pod %s: has %s without being bound to cards", name(pod), key)
+		}
+	}
+}
+
+func (b *books) enterBound(pod *corev1.Pod, wanted []ask) {
+	text, found := pod.Annotations[allocationAnnotation]
+	if !found {
+		b.say("pod %s: bound without %s", name(pod), allocationAnnotation)
+		return
+	}
+	a, err := decode(text)
+	if err != nil {
+		b.say("pod %s: %s cannot be read: %v", name(pod), allocationAnnotation, err)
+		return
+	}
+	n := b.nodes[pod.Spec.NodeName]
+	if n == nil {
+		b.say("pod %s: bound to %s, which does not exist", name(pod), pod.Spec.NodeName)
+		return
+	}
+	b.judgeMarks(pod, a)
+	b.judgeGrants(pod, n, wanted, a)
+	b.judgeNUMA(pod, n, a)
+	b.judgeVisible(pod, n, wanted, a)
+	b.hold(pod, n, wanted, a)
+}
+
+// judgeMarks checks what says who bound the pod, and for whom.
+func (b *books) judgeMarks(pod *corev1.Pod, a allocation) {
+	if got := pod.Labels[boundByLabel]; got != "heteroflow" {
+		b.say("pod %s: label %s is %q", name(pod), boundByLabel, got)
+	}
+	if a.Epoch != 0 {
+		b.say("pod %s: epoch is %d", name(pod), a.Epoch)
+	}
+	if got, found := pod.Annotations[epochAnnotation]; found && got != "0" {
+		b.say("pod %s: annotation %s is %q", name(pod), epochAnnotation, got)
+	}
+	if a.Tenant != pod.Namespace {
+		b.say("pod %s: tenant is %q", name(pod), a.Tenant)
+	}
+	if a.BoundAt.IsZero() {
+		b.say("pod %s: boundAt is missing", name(pod))
+	}
+}
+
+// judgeGrants checks that each container has exactly what it asked for.
+func (b *books) judgeGrants(pod *corev1.Pod, n *node, wanted []ask, a allocation) {
+	given := grants(a)
+	if len(given) < len(a.Containers) {
+		b.say("pod %s: a container has two grants", name(pod))
+	}
+	for i := range wanted {
+		w := &wanted[i]
+		g := given[w.container]
+		delete(given, w.container)
+		if g.Init != (w.role != app) && len(g.Cards) > 0 {
+			b.say("pod %s: container %s has init %t", name(pod), w.container, g.Init)
+		}
+		if int64(len(g.Cards)) != w.count {
+			b.say("pod %s: container %s has %d cards, asked were %d", name(pod), w.container, len(g.Cards), w.count)
+		}
+		b.judgeShares(pod, n, w, g.Cards)
+	}
+	for _, other := range slices.Sorted(maps.Keys(given)) {
+		if len(given[other].Cards) > 0 {
+			b.say("pod %s: container %s has cards and asked for none", name(pod), other)
+		}
+	}
+}
+
+// judgeNUMA checks that a pod that wants it has all its cards on one NUMA node,
+// which each of them names.
+func (b *books) judgeNUMA(pod *corev1.Pod, n *node, a allocation) {
+	if pod.Annotations[prefix+"numa-bind"] != "true" {
+		return
+	}
+	sides := map[int]bool{}
+	for _, g := range a.Containers {
+		for _, s := range g.Cards {
+			c := n.cards[s.UUID]
+			switch {
+			case c == nil: // complained of elsewhere
+			case c.NUMA == nil:
+				b.say("pod %s: card %s names no NUMA node", name(pod), s.UUID)
+			default:
+				sides[*c.NUMA] = true
+			}
+		}
+	}
+	if len(sides) > 1 {
+		b.say("pod %s: its cards are on %d NUMA nodes", name(pod), len(sides))
+	}
+}
+
+func grants(a allocation) map[string]grant {
+	m := map[string]grant{}
+	for _, g := range a.Containers {
+		m[g.Name] = g
+	}
+	return m
+}
+
+func (b *books) judgeShares(pod *corev1.Pod, n *node, w *ask, shares []share) {
+	seen, vendors := map[string]bool{}, map[string]bool{}
+	for _, s := range shares {
+		if seen[s.UUID] {
+			b.say("pod %s: container %s has card %s twice", name(pod), w.container, s.UUID)
+		}
+		seen[s.UUID], vendors[s.Vendor] = true, true
+		for _, fault := range faults(pod, n, w, s) {
+			b.say("pod %s: container %s: card %s %s", name(pod), w.container, s.UUID, fault)
+		}
+	}
+	if len(vendors) > 1 {
+		b.say("pod %s: container %s has cards of %d vendors", name(pod), w.container, len(vendors))
+	}
+}
+
+// faults says what is wrong with one card of one container.
+func faults(pod *corev1.Pod, n *node, w *ask, s share) []string {
+	c := n.cards[s.UUID]
+	if c == nil {
+		return []string{"does not exist on " + pod.Spec.NodeName}
+	}
+	var all []string
+	say := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	want, got := w.on(&c.card), s.use()
+	say(got != want, "gives %+v, asked was %+v", got, want)
+	say(s.Vendor != c.Vendor || s.Index != c.Index, "is %s %d, recorded as %s %d", c.Vendor, c.Index, s.Vendor, s.Index)
+	say(w.whole && !c.whole(), "is of mode %s and was given out whole", c.Mode)
+	say(!w.whole && !c.sliced(), "is of mode %s, isolation %q and was sliced", c.Mode, c.Isolation)
+	if isolation := isolationOf(w, &c.card); !c.plain {
+		say(s.Isolation != isolation, "is recorded with isolation %q, want %q", s.Isolation, isolation)
+	}
+	if misfit := suits(pod, w, &c.card); misfit != "" {
+		say(true, "%s", misfit)
+	}
+	return all
+}
+
+func isolationOf(w *ask, c *card) string {
+	if w.whole {
+		return "exclusive"
+	}
+	return c.Isolation
+}
+
+// judgeVisible checks that no container is shown another's cards.
+func (b *books) judgeVisible(pod *corev1.Pod, n *node, wanted []ask, a allocation) {
+	numbers, err := numbers(pod, wanted)
+	if err != nil {
+		b.say("pod %s: %v", name(pod), err)
+		return
+	}
+	left := map[string]bool{}
+	for key := range pod.Annotations {
+		if strings.HasPrefix(key, visiblePrefix) {
+			left[key] = true
+		}
+	}
+	given := grants(a)
+	for _, w := range wanted {
+		shares := given[w.container].Cards
+		if n.plain() {
+			continue // the device plugin picks and shows the cards there
+		}
+		key := fmt.Sprint(visiblePrefix, numbers[w.container])
+		delete(left, key)
+		if value := pod.Annotations[key]; !shows(value, shares) {
+			b.say("pod %s: container %s is shown %q by %s", name(pod), w.container, value, key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(left)) {
+		b.say("pod %s: %s belongs to no container", name(pod), key)
+	}
+}
+
+func (n *node) plain() bool {
+	for _, c := range n.cards {
+		return c.plain
+	}
+	return false
+}
+
+// hold adds what the pod holds on each card: the larger of its app containers'
+// sum and its largest ordinary init container, plus its sidecars.
+func (b *books) hold(pod *corev1.Pod, n *node, wanted []ask, a allocation) {
+	given := grants(a)
+	uses := map[string]*parts{}
+	for _, w := range wanted {
+		for _, s := range given[w.container].Cards {
+			if uses[s.UUID] == nil {
+				uses[s.UUID] = &parts{}
+			}
+			uses[s.UUID].add(w.role, s.use())
+		}
+	}
+	for uuid, p := range uses {
+		if c := n.cards[uuid]; c != nil {
+			c.holders = append(c.holders, holder{name(pod), pod.Namespace, p.sum()})
+		}
+	}
+}
+
+// parts is what the containers of one pod take of one card, by when they run.
+type parts struct{ app, ordinary, sidecar use }
+
+func (p *parts) add(r role, u use) {
+	switch r {
+	case app:
+		p.app = p.app.plus(u)
+	case ordinary:
+		p.ordinary = p.ordinary.larger(u)
+	case sidecar:
+		p.sidecar = p.sidecar.plus(u)
+	}
+}
+
+func (p *parts) sum() use { return p.app.larger(p.ordinary).plus(p.sidecar) }
+
+// balance judges each card by all who hold it.
+func (b *books) balance() {
+	for _, name := range slices.Sorted(maps.Keys(b.nodes)) {
+		for _, uuid := range slices.Sorted(maps.Keys(b.nodes[name].cards)) {
+			c := b.nodes[name].cards[uuid]
+			for _, fault := range c.faults() {
+				b.say("node %s: card %s: %s", name, uuid, fault)
+			}
+		}
+	}
+}
+
+// faults says how the card's holders together break its bounds.
+func (c *entry) faults() []string {
+	var total use
+	tenants, pods := map[string]bool{}, []string(nil)
+	for _, h := range c.holders {
+		total = total.plus(h.use)
+		tenants[h.tenant] = true
+		pods = append(pods, h.pod)
+	}
+	var all []string
+	say := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Sprintf(format, args...)+" by "+strings.Join(pods, ", "))
+		}
+	}
+	memory := c.usable
+	if total.exclusive {
+		memory = c.MemoryMiB
+	}
+	say(total.memory > memory, "%d of %d MiB are held", total.memory, memory)
+	say(total.cores > 100, "%d percent of its compute are held", total.cores)
+	say(total.slots > c.MaxSlices, "%d of %d slots are held", total.slots, c.MaxSlices)
+	say(total.exclusive && len(c.holders) > 1, "is exclusive and shared")
+	say(len(tenants) > 1, "is shared by %d tenants", len(tenants))
+	return all
+}

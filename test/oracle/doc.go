@@ -1,0 +1,12 @@
+// Package oracle judges what a scheduler has done, from the API server's nodes
+// and pods alone. It imports nothing of the scheduler and does all arithmetic
+// anew, so that a mistake there cannot hide itself here.
+//
+// Check proves of a set of nodes and pods that no card is oversold or shared
+// where it must not be, that exactly the bound pods carry an allocation, and
+// that each allocation gives every container what it asked for and no more.
+// Room finds by exhaustive search where one more pod would fit.
+//
+// It judges by the default policy: the standard reserve, no overcommit, a
+// namespace being its own tenant. Pods that have ended count for nothing.
+package oracle

@@ -1,0 +1,156 @@
+package simnode
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What a pod's annotations may say; see the package's comment.
+const (
+	RunFor = "simnode.test/run-for"
+	End    = "simnode.test/end"
+	Hang   = "simnode.test/hang"
+)
+
+// step is what the kubelet does next with a pod.
+type step struct {
+	status *corev1.PodStatus // to be written; nil: leave it
+	remove bool              // then let the object go
+	wait   time.Duration     // look again after that time; 0: when the pod changes
+}
+
+// next decides what happens to a bound pod. started is when its containers were
+// started here; zero: not yet.
+func next(pod *corev1.Pod, started, now time.Time) (step, error) {
+	switch {
+	case forced(pod), pod.DeletionTimestamp != nil && pod.Annotations[Hang] == "true":
+		return step{}, nil
+	case pod.DeletionTimestamp != nil && ended(pod):
+		return step{remove: true}, nil
+	case pod.DeletionTimestamp != nil:
+		return step{status: terminated(pod, corev1.PodFailed, 143, now), remove: true}, nil // 143: ended by SIGTERM
+	case ended(pod):
+		return step{}, nil
+	case started.IsZero():
+		return step{status: running(pod, now)}, nil
+	}
+	return end(pod, started, now)
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// forced reports whether the object is going without regard to its containers.
+// The API server marks it so, and removes it a moment later: time enough to say
+// here that the containers have ended, which no real ones would have.
+func forced(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+}
+
+// end lets a running pod end by itself when its annotations say so.
+func end(pod *corev1.Pod, started, now time.Time) (step, error) {
+	how, runFor := corev1.PodPhase(pod.Annotations[End]), pod.Annotations[RunFor]
+	if how == "" && runFor == "" {
+		return step{}, nil
+	}
+	if runFor != "" {
+		d, err := time.ParseDuration(runFor)
+		if err != nil {
+			return step{}, fmt.Errorf("%s: %w", RunFor, err)
+		}
+		if left := started.Add(d).Sub(now); left > 0 {
+			return step{wait: left}, nil
+		}
+	}
+	switch how = cmp.Or(how, corev1.PodSucceeded); how {
+	case corev1.PodSucceeded:
+		return step{status: terminated(pod, how, 0, now)}, nil
+	case corev1.PodFailed:
+		return step{status: terminated(pod, how, 1, now)}, nil
+	}
+	return step{}, fmt.Errorf("%s: %q is neither %s nor %s", End, how, corev1.PodSucceeded, corev1.PodFailed)
+}
+
+// running is the status of a pod whose containers have all started: ordinary
+// init containers have ended, sidecars run on.
+func running(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	s := pod.Status.DeepCopy()
+	s.Phase = corev1.PodRunning
+	s.StartTime = &at
+	s.HostIP, s.PodIP = simulatedIP, simulatedIP
+	s.HostIPs, s.PodIPs = []corev1.HostIP{{IP: simulatedIP}}, []corev1.PodIP{{IP: simulatedIP}}
+	s.Conditions = conditions(s.Conditions, corev1.ConditionTrue, at)
+	runs := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
+	s.ContainerStatuses, s.InitContainerStatuses = nil, nil
+	for i := range pod.Spec.InitContainers {
+		state := runs
+		if !sidecar(&pod.Spec.InitContainers[i]) {
+			state = exited(0, at)
+		}
+		s.InitContainerStatuses = append(s.InitContainerStatuses, status(&pod.Spec.InitContainers[i], state))
+	}
+	for i := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, status(&pod.Spec.Containers[i], runs))
+	}
+	return s
+}
+
+// terminated is the status of a pod whose containers have all ended. Those that
+// had ended before stay as they are.
+func terminated(pod *corev1.Pod, phase corev1.PodPhase, code int32, now time.Time) *corev1.PodStatus {
+	at := metav1.NewTime(now)
+	s := pod.Status.DeepCopy()
+	s.Phase = phase
+	s.Conditions = conditions(s.Conditions, corev1.ConditionFalse, at)
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			if list[i].State.Terminated == nil {
+				list[i].State, list[i].Ready = exited(code, at), false
+			}
+		}
+	}
+	return s
+}
+
+func sidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+func status(c *corev1.Container, state corev1.ContainerState) corev1.ContainerStatus {
+	started := state.Running != nil
+	return corev1.ContainerStatus{Name: c.Name, Image: c.Image, State: state, Ready: started, Started: &started}
+}
+
+func exited(code int32, at metav1.Time) corev1.ContainerState {
+	reason := "Completed"
+	if code != 0 {
+		reason = "Error"
+	}
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason, StartedAt: at, FinishedAt: at,
+	}}
+}
+
+// conditions sets the kubelet's own conditions and keeps those of others, such
+// as the scheduler's.
+func conditions(all []corev1.PodCondition, ready corev1.ConditionStatus, at metav1.Time) []corev1.PodCondition {
+	set := map[corev1.PodConditionType]corev1.ConditionStatus{
+		corev1.PodInitialized: corev1.ConditionTrue, corev1.ContainersReady: ready, corev1.PodReady: ready,
+	}
+	var kept []corev1.PodCondition
+	for _, c := range all {
+		if _, ours := set[c.Type]; !ours {
+			kept = append(kept, c)
+		}
+	}
+	for _, t := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
+		kept = append(kept, corev1.PodCondition{Type: t, Status: set[t], LastTransitionTime: at})
+	}
+	return kept
+}
