@@ -1,0 +1,134 @@
+// Command demo shows the scheduler at work: a real control plane, simulated
+// nodes of several vendors and sizes, the pods of examples/ and 200 generated
+// ones. It prints where each went, with which cards, and why the others wait.
+//
+// With --exit it then ends; otherwise everything stays up until it is
+// interrupted. It judges the outcome by package oracle, and fails when a card
+// is oversold or a pod is neither placed nor told why.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/simnode"
+)
+
+const (
+	namespace = "demo"
+	generated = 200
+)
+
+func main() {
+	exit := flag.Bool("exit", false, "end when everything has been shown")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *exit); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, exit bool) error {
+	dir, err := os.MkdirTemp("", "heteroflow-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	start := time.Now()
+	say := func(format string, args ...any) {
+		fmt.Printf("%6.1f s  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+	}
+
+	say("starting etcd, kube-apiserver, controllers")
+	c, err := cluster.Start(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	nodes := simnode.New(c.Client)
+	kubelet := make(chan error, 1)
+	kubeletCtx, stopKubelet := context.WithCancel(ctx)
+	defer func() { stopKubelet(); <-kubelet }()
+	go func() { kubelet <- nodes.Run(kubeletCtx) }()
+	if err := nodes.Add(ctx, inventory()...); err != nil {
+		return err
+	}
+	say("%d nodes with %d cards of %s", len(inventory()), cardCount(), vendors())
+	if err := c.StartExtender(ctx, cluster.Extender{}); err != nil {
+		return err
+	}
+	if err := c.StartKubeScheduler(ctx); err != nil {
+		return err
+	}
+	say("heteroflow-scheduler and kube-scheduler run")
+
+	if err := place(ctx, c, say); err != nil {
+		return fmt.Errorf("%w\n%s", err, c.Logs(10))
+	}
+	if exit {
+		say("ending")
+		return nil
+	}
+	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -n %s -o wide\n\nLogs are in %s\n",
+		c.Kubeconfig(), namespace, dir)
+	<-ctx.Done()
+	return nil
+}
+
+// place creates the pods and shows what became of them.
+func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) error {
+	examples, err := examplePods(filepath.Join(c.Root(), "examples"))
+	if err != nil {
+		return err
+	}
+	if err := c.Namespace(ctx, namespace); err != nil {
+		return err
+	}
+	for _, round := range []struct {
+		what string
+		pods []*corev1.Pod
+	}{
+		{"the pods of examples/", examples},
+		{fmt.Sprintf("%d generated pods", generated), generatedPods(generated)},
+	} {
+		say("creating %s", round.what)
+		names, err := create(ctx, c, round.pods)
+		if err != nil {
+			return err
+		}
+		state, err := settled(ctx, c)
+		if err != nil {
+			return err
+		}
+		say("settled")
+		state.print(os.Stdout, names)
+		if err := state.judge(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func create(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) ([]string, error) {
+	var names []string
+	for _, pod := range pods {
+		if _, err := c.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
+		}
+		names = append(names, pod.Name)
+	}
+	return names, nil
+}

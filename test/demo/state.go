@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/oracle"
+)
+
+// quiet is how long nothing may have changed for the pods to count as settled:
+// longer than the first backoffs of a pod whose bind met another.
+const quiet = 5 * time.Second
+
+// longest is how long settling may take in all.
+const longest = 3 * time.Minute
+
+// state is what the API server says at one moment.
+type state struct {
+	nodes   []corev1.Node
+	pods    []corev1.Pod
+	reasons map[string]string // pod -> our latest word on why it waits
+}
+
+// settled waits until every pod is placed or has been told why not, and
+// nothing changes any more.
+func settled(ctx context.Context, c *cluster.Cluster) (*state, error) {
+	ctx, stop := context.WithTimeout(ctx, longest)
+	defer stop()
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	var last string
+	var since time.Time
+	for {
+		s, err := look(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if now := s.fingerprint(); now != last {
+			last, since = now, time.Now()
+		}
+		if s.untold() == "" && time.Since(since) >= quiet {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("pods do not settle: %w (%s)", ctx.Err(), s.untold())
+		case <-tick.C:
+		}
+	}
+}
+
+func look(ctx context.Context, c *cluster.Cluster) (*state, error) {
+	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pods, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &state{nodes: nodes.Items, pods: pods.Items, reasons: words(events.Items)}, nil
+}
+
+// words picks, for each pod, the latest warning of our scheduler.
+func words(events []corev1.Event) map[string]string {
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	reasons := map[string]string{}
+	for _, e := range events {
+		if cmp.Or(e.ReportingController, e.Source.Component) == schedulerName && e.Type == corev1.EventTypeWarning {
+			reasons[e.InvolvedObject.Name] = e.Message
+		}
+	}
+	return reasons
+}
+
+// fingerprint changes whenever a pod is placed or told something new.
+func (s *state) fingerprint() string {
+	var b strings.Builder
+	for _, pod := range s.pods {
+		fmt.Fprintln(&b, pod.Name, pod.Spec.NodeName, s.reasons[pod.Name])
+	}
+	return b.String()
+}
+
+// untold names a pod that is neither placed nor told why; "" when there is none.
+func (s *state) untold() string {
+	for _, pod := range s.pods {
+		if pod.Spec.NodeName == "" && s.reasons[pod.Name] == "" {
+			return fmt.Sprintf("pod %s waits and nobody says why", pod.Name)
+		}
+	}
+	return ""
+}
+
+// print shows the named pods, those that wait last, and the sums of all.
+func (s *state) print(w io.Writer, names []string) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "\nPOD\tASKS\tNODE\tCARDS, OR WHY IT WAITS\n")
+	pods := slices.Clone(s.pods)
+	slices.SortStableFunc(pods, func(a, b corev1.Pod) int {
+		return cmp.Compare(min(1, len(b.Spec.NodeName)), min(1, len(a.Spec.NodeName)))
+	})
+	placed := 0
+	for _, pod := range pods {
+		placed += min(1, len(pod.Spec.NodeName))
+		if slices.Contains(names, pod.Name) {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", pod.Name, asks(pod), cmp.Or(pod.Spec.NodeName, "-"), s.fate(pod))
+		}
+	}
+	table.Flush()
+	fmt.Fprintf(w, "\n%d of %d pods are placed, %d wait.\n\n", placed, len(pods), len(pods)-placed)
+}
+
+func asks(pod corev1.Pod) string {
+	var parts []string
+	for _, c := range pod.Spec.Containers {
+		for name, amount := range c.Resources.Limits {
+			parts = append(parts, fmt.Sprintf("%s=%d", name[strings.Index(string(name), "/")+1:], amount.Value()))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " ")
+}
+
+// fate is the pod's cards, or the reason why it has none.
+func (s *state) fate(pod corev1.Pod) string {
+	if pod.Spec.NodeName == "" {
+		return s.reasons[pod.Name]
+	}
+	var allocation struct {
+		Containers []struct {
+			Cards []struct {
+				UUID      string `json:"uuid"`
+				MemoryMiB int64  `json:"memoryMiB"`
+				Cores     int    `json:"cores"`
+				Exclusive bool   `json:"exclusive"`
+			} `json:"cards"`
+		} `json:"containers"`
+	}
+	if err := json.Unmarshal([]byte(pod.Annotations["heteroflow.io/allocation"]), &allocation); err != nil {
+		return "no allocation that can be read: " + err.Error()
+	}
+	var cards []string
+	for _, c := range allocation.Containers {
+		for _, card := range c.Cards {
+			text := card.UUID + " whole"
+			if !card.Exclusive {
+				text = fmt.Sprintf("%s %d MiB %d %%", card.UUID, card.MemoryMiB, card.Cores)
+			}
+			cards = append(cards, text)
+		}
+	}
+	return strings.Join(cards, ", ")
+}
+
+// judge asks the oracle, which shares no code with the scheduler.
+func (s *state) judge() error {
+	violations := oracle.Check(s.nodes, s.pods)
+	if len(violations) == 0 {
+		fmt.Printf("Checked from outside: no card is oversold, none is shared that must not be.\n\n")
+		return nil
+	}
+	return errors.New("the oracle found:\n  " + strings.Join(violations, "\n  "))
+}
