@@ -1,0 +1,68 @@
+# HeteroFlow. `make help` lists what there is to make.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+BIN     := bin
+
+# Packages whose tests need no cluster.
+UNIT := $(shell $(GO) list ./... 2>/dev/null | grep -v /test/e2e)
+TOOL := $(GO) tool -modfile=tools.mod
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build heteroflow-scheduler into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)/heteroflow-scheduler ./cmd/scheduler
+
+.PHONY: controlplane
+controlplane: ## build the control plane that demo and e2e run on (about 12 min the first time, then cached)
+	@./test/step.sh "control plane" ./test/controlplane/build.sh
+
+.PHONY: demo
+demo: controlplane ## place some 200 pods on a real control plane and show where they went; DEMO_EXIT=1 ends it afterwards
+	@CGO_ENABLED=0 $(GO) run ./test/demo $(if $(filter 1,$(DEMO_EXIT)),--exit)
+
+.PHONY: test
+test: ## all tests: unit with the race detector, then e2e
+	@./test/step.sh "unit tests (-race)" $(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory controlplane
+	@./test/step.sh "e2e" $(MAKE) --no-print-directory e2e
+
+.PHONY: unit
+unit: ## unit tests with the race detector
+	$(GO) test -race -timeout 10m $(UNIT)
+
+.PHONY: test-short
+test-short: ## unit tests without the race detector and without the longest ones: seconds
+	CGO_ENABLED=0 $(GO) test -short -timeout 2m $(UNIT)
+
+.PHONY: e2e
+e2e: controlplane ## scenarios through a stock kube-scheduler on a real API server
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m -v ./test/e2e/...
+
+.PHONY: bench
+bench: ## benchmarks in process
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/...
+
+.PHONY: generate
+generate: ## write all generated files anew
+	$(GO) generate ./...
+	$(GO) test ./pkg/metrics ./pkg/codec -run 'TestDocuments|Golden' -update
+
+.PHONY: verify
+verify: ## fail when a generated file or go.mod is out of date
+	@./test/verify.sh
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l cmd pkg test)" || { echo "gofmt would change:"; gofmt -l cmd pkg test; exit 1; }
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+
+.PHONY: clean
+clean: ## remove what was built here
+	rm -rf $(BIN)
