@@ -246,3 +246,17 @@ func TestCheckReportsAnUnreadableInventory(t *testing.T) {
 		t.Errorf("violations (-want +got):\n%s", diff)
 	}
 }
+
+// A name that is for one model gives no other.
+func TestSuitsTheModelOfTheName(t *testing.T) {
+	wanted := &ask{vendor: "ascend", model: "910B3"}
+	for model, want := range map[string]string{
+		"910B3":        "",
+		"Ascend 910B3": "",
+		"910B2":        "is a 910B2, asked was a 910B3",
+	} {
+		if got := suits(&corev1.Pod{}, wanted, &card{Vendor: "ascend", Model: model}); got != want {
+			t.Errorf("%s: %q, want %q", model, got, want)
+		}
+	}
+}

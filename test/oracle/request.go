@@ -26,6 +26,7 @@ type ask struct {
 	place     int // among all containers of the pod, init containers first
 	role      role
 	vendor    string // "" for any
+	model     string // part of the card's model; "" for any
 	count     int64
 	whole     bool
 	memory    int64 // MiB of a slice; the least a whole card must have
@@ -41,16 +42,30 @@ const (
 	mostShare  = 100
 )
 
-// names are the resource names of one form.
-type names struct{ vendor, count, memory, percent, cores, coresAlias string }
+// names are the resource names of one form, what 1 of memory stands for in MiB,
+// and the part of a card's model that they are for.
+type names struct {
+	vendor, count, memory, percent, cores, coresAlias, model string
+	unit                                                     int64
+}
 
 // The forms; read only.
 var (
-	neutralNames = names{count: prefix + "gpu", memory: prefix + "gpu-memory", cores: prefix + "gpu-cores"}
-	vendorNames  = []names{{
-		vendor: "nvidia", count: "nvidia.com/gpu", memory: "nvidia.com/gpumem",
-		percent: "nvidia.com/gpumem-percentage", cores: "nvidia.com/gpucores", coresAlias: "nvidia.com/cores",
-	}}
+	neutralNames = names{count: prefix + "gpu", memory: prefix + "gpu-memory", unit: 1, cores: prefix + "gpu-cores"}
+	vendorNames  = []names{
+		{
+			vendor: "nvidia", count: "nvidia.com/gpu", memory: "nvidia.com/gpumem", unit: 1,
+			percent: "nvidia.com/gpumem-percentage", cores: "nvidia.com/gpucores", coresAlias: "nvidia.com/cores",
+		},
+		{
+			vendor: "ascend", model: "910B3", count: "huawei.com/Ascend910B3",
+			memory: "huawei.com/Ascend910B3-memory", unit: 1, cores: "huawei.com/Ascend910B3-core",
+		},
+		{
+			vendor: "cambricon", count: "cambricon.com/vmlu",
+			memory: "cambricon.com/mlu.smlu.vmemory", unit: 256, cores: "cambricon.com/mlu.smlu.vcore",
+		},
+	}
 )
 
 // asks reads what all containers of a pod want; an error means that the request
@@ -142,7 +157,7 @@ func vendorAsk(c *corev1.Container, n names) (ask, error) {
 	if count == 0 && memory == 0 && percent == 0 && cores == 0 {
 		return ask{}, nil
 	}
-	a := ask{vendor: n.vendor, count: max(1, count), memory: memory, percent: percent, cores: cores}
+	a := ask{vendor: n.vendor, model: n.model, count: max(1, count), memory: memory, percent: percent, cores: cores}
 	a.whole = cores == 100 || cores == 0 && memory == 0 && percent == 0
 	if !a.whole && memory == 0 && percent == 0 {
 		a.percent = 100 // memory absent: all of it
@@ -154,9 +169,10 @@ func amounts(c *corev1.Container, n names) (count, memory, cores int64, err erro
 	if count, err = amount(c, n.count, mostCards); err != nil {
 		return
 	}
-	if memory, err = amount(c, n.memory, mostMemory); err != nil {
+	if memory, err = amount(c, n.memory, mostMemory/n.unit); err != nil {
 		return
 	}
+	memory *= n.unit
 	cores, err = amount(c, n.cores, mostShare)
 	return
 }
@@ -216,6 +232,8 @@ func suits(pod *corev1.Pod, a *ask, c *card) string {
 	switch vendor := pod.Annotations[prefix+"gpu-type"]; {
 	case a.vendor != "" && a.vendor != c.Vendor:
 		return fmt.Sprintf("is of %s, asked was %s", c.Vendor, a.vendor)
+	case !contained(a.model):
+		return fmt.Sprintf("is a %s, asked was a %s", c.Model, a.model)
 	case vendor != "" && !strings.EqualFold(vendor, c.Vendor):
 		return fmt.Sprintf("is of %s, gpu-type is %s", c.Vendor, vendor)
 	case a.whole && a.memory > c.MemoryMiB:
