@@ -78,6 +78,13 @@ func (s *apiServer) freeze() {
 	}
 }
 
+// asked returns how many reads went past the cache.
+func (s *apiServer) asked() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
+}
+
 func (s *apiServer) set(down bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,8 +62,8 @@ func TestSweepLeavesBindsAlone(t *testing.T) {
 		stop := c.sweeps(t)
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if c.server.reads != 0 {
-			t.Errorf("%d reads of a pod that is being bound", c.server.reads)
+		if n := c.server.asked(); n != 0 {
+			t.Errorf("%d reads of a pod that is being bound", n)
 		}
 		c.server.busy <- struct{}{}
 		if err := <-bound; err != nil {
@@ -88,14 +88,14 @@ func TestSweepWaitsForTheInformer(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second) // a sweep has come by a second after the bind
 		synctest.Wait()
-		if c.server.reads != 0 {
-			t.Errorf("%d reads before a period had passed", c.server.reads)
+		if n := c.server.asked(); n != 0 {
+			t.Errorf("%d reads before a period had passed", n)
 		}
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		stop()
-		if c.server.reads != 1 {
-			t.Errorf("%d reads after one, want 1", c.server.reads)
+		if n := c.server.asked(); n != 1 {
+			t.Errorf("%d reads after one, want 1", n)
 		}
 		c.server.mustAgree(t, c.ledger)
 	})
