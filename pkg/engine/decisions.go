@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -25,7 +26,7 @@ const bestShown = 3
 type decisions struct {
 	mu    sync.Mutex
 	byPod map[gpu.PodID]Decision // guarded by mu
-	order []gpu.PodID            // guarded by mu: oldest first, may name pods that are forgotten
+	order []gpu.PodID            // guarded by mu: the pods of byPod, oldest first
 }
 
 func (d *decisions) filtered(pod gpu.PodID, feasible, asked int) {
@@ -64,7 +65,11 @@ func (d *decisions) put(pod gpu.PodID, at Decision) {
 func (d *decisions) take(pod gpu.PodID) Decision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.byPod[pod]
-	delete(d.byPod, pod)
+	at, known := d.byPod[pod]
+	if known {
+		delete(d.byPod, pod)
+		i := slices.Index(d.order, pod)
+		d.order = slices.Delete(d.order, i, i+1)
+	}
 	return at
 }

@@ -74,3 +74,19 @@ func TestDecisionsAreSafe(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// A pod that is decided about anew after it was bound (its Binding came to
+// nothing) is as young as its new decision.
+func TestDecisionsForgetWhatIsTaken(t *testing.T) {
+	var d decisions
+	d.filtered("again", 1, 1)
+	d.take("again")
+	for i := range mostDecisions - 1 {
+		d.filtered(gpu.PodID(fmt.Sprintf("p%d", i)), 1, 1)
+	}
+	d.filtered("again", 2, 2)
+	d.filtered("one more", 1, 1)
+	if got := d.take("again"); got.Feasible != 2 {
+		t.Error("the decision is forgotten for an older one of the same pod")
+	}
+}
