@@ -23,7 +23,7 @@ func (g *gates[K]) enter(ctx context.Context, key K) (leave func(), err error) {
 	at := g.join(key)
 	select {
 	case <-at.token:
-		return func() { at.token <- struct{}{}; g.quit(key, at) }, nil
+		return g.leave(key, at), nil
 	case <-ctx.Done():
 		g.quit(key, at)
 		return nil, ctx.Err()
@@ -35,11 +35,16 @@ func (g *gates[K]) tryEnter(key K) (leave func(), free bool) {
 	at := g.join(key)
 	select {
 	case <-at.token:
-		return func() { at.token <- struct{}{}; g.quit(key, at) }, true
+		return g.leave(key, at), true
 	default:
 		g.quit(key, at)
 		return nil, false
 	}
+}
+
+// leave returns what lets the next one in.
+func (g *gates[K]) leave(key K, at *gate) func() {
+	return func() { at.token <- struct{}{}; g.quit(key, at) }
 }
 
 func (g *gates[K]) join(key K) *gate {

@@ -122,5 +122,15 @@ type Request struct {
 	SoftPreferences bool
 }
 
+// Wants reports whether any container could use card c, as suits judges.
+func (r *Request) Wants(c *Card, suits func(*Ask, *Card) bool) bool {
+	for i := range r.Asks {
+		if suits(&r.Asks[i], c) {
+			return true
+		}
+	}
+	return false
+}
+
 // AsksForCards reports whether the pod asks for any card at all.
 func (r *Request) AsksForCards() bool { return len(r.Asks) > 0 }

@@ -53,7 +53,7 @@ func (Plugin) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict 
 // barred says what first speaks against the card; "" when nothing does.
 func barred(r *gpu.Request, card *ledger.Card) gpu.Reason {
 	switch {
-	case !modelAllowed(r, card.Model), !wanted(r, &card.Card):
+	case !modelAllowed(r, card.Model), !r.Wants(&card.Card, (*gpu.Ask).Suits):
 		return gpu.DeviceModelMismatch
 	case !cardAllowed(r, card.ID):
 		return gpu.UUIDFiltered
@@ -65,16 +65,6 @@ func barred(r *gpu.Request, card *ledger.Card) gpu.Reason {
 		return gpu.DeviceUnhealthy
 	}
 	return ""
-}
-
-// wanted reports whether any container of the request could use the card.
-func wanted(r *gpu.Request, card *gpu.Card) bool {
-	for i := range r.Asks {
-		if r.Asks[i].Suits(card) {
-			return true
-		}
-	}
-	return false
 }
 
 func modelAllowed(r *gpu.Request, model string) bool {

@@ -64,13 +64,5 @@ func unplugged(r *gpu.Request) (most int) {
 // wanted reports whether any container of the request could use a card of that
 // vendor.
 func wanted(r *gpu.Request, card *gpu.Card) bool {
-	if r.Vendor != "" && r.Vendor != card.Vendor {
-		return false
-	}
-	for i := range r.Asks {
-		if r.Asks[i].SuitsVendor(card) {
-			return true
-		}
-	}
-	return false
+	return (r.Vendor == "" || r.Vendor == card.Vendor) && r.Wants(card, (*gpu.Ask).SuitsVendor)
 }
