@@ -1,24 +1,9 @@
 package gpu
 
-import (
-	"errors"
-	"fmt"
-	"math"
-)
-
-// ErrOverflow means that a sum left the range of its unit.
-var ErrOverflow = errors.New("overflow")
-
-// MiB counts card memory in mebibytes. It is never negative.
+// MiB counts card memory in mebibytes. It is never negative. What enters the
+// program is at most MostMemory, so that no sum of it comes near the end of the
+// range.
 type MiB int64
-
-// Add returns m+n, or ErrOverflow when the sum leaves the range of MiB.
-func (m MiB) Add(n MiB) (MiB, error) {
-	if n > math.MaxInt64-m {
-		return 0, fmt.Errorf("add %d MiB to %d MiB: %w", n, m, ErrOverflow)
-	}
-	return m + n, nil
-}
 
 // Cores counts compute in whole percent of one card. 100 is a whole card.
 type Cores int64
