@@ -208,7 +208,7 @@ func (f *form) ask(a amounts, cores policy.SliceCores) (gpu.Ask, error) {
 			return gpu.Ask{}, fmt.Errorf("%s: %s", f.count, r.says)
 		}
 	}
-	ask := gpu.Ask{Vendor: f.vendor, Model: f.model, Count: max(1, a.count), Unplugged: a.count == 0 || !f.stock, Memory: a.memory}
+	ask := gpu.Ask{Vendor: f.vendor, Model: f.model, Count: max(1, a.count), Plugin: f.plugin(a), Memory: a.memory}
 	if a.whole() {
 		ask.Whole = true // a percentage of the whole card is no bound
 		return ask, nil
@@ -219,6 +219,15 @@ func (f *form) ask(a amounts, cores policy.SliceCores) (gpu.Ask, error) {
 	}
 	ask.ProportionalCores = cores == policy.SliceCoresProportional
 	return ask, nil
+}
+
+// plugin is the count by which the device plugin gives the container its cards,
+// "" when it gives it none: kubelet goes by what the container names.
+func (f *form) plugin(a amounts) string {
+	if a.count == 0 && !f.bare {
+		return ""
+	}
+	return string(f.count)
 }
 
 func (f *form) neutral(a amounts, cores policy.SliceCores) (gpu.Ask, error) {

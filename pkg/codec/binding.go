@@ -30,8 +30,9 @@ func Annotations(p gpu.Placement, at time.Time) (map[string]string, error) {
 	return all, nil
 }
 
-// inject adds the values for one container. There are none where the stock
-// device plugin picks the cards: what we wrote would contradict it.
+// inject adds the values for one container. There are none for cards that are
+// known by number or by size alone: the device plugin picks them, and what we
+// wrote would contradict it.
 func inject(into map[string]string, g *gpu.Grant, node gpu.NodeID) {
 	if slices.ContainsFunc(g.Shares, func(s gpu.Share) bool { return s.Card == countedID(node, s.Vendor, s.Index) }) {
 		return

@@ -50,22 +50,19 @@ type device struct {
 }
 
 // fromDevices reads the node agent's annotation.
-func fromDevices(node *corev1.Node) (inventory, bool, error) {
+func fromDevices(node *corev1.Node) (cards []gpu.Card, found bool, err error) {
 	text, ok := node.Annotations[AnnotationDevices]
 	if !ok {
-		return inventory{}, false, nil
+		return nil, false, nil
 	}
-	cards, err := decodeDevices(text)
-	for i := range cards {
-		// Annotations tells counted cards by their name.
-		if c := &cards[i]; err == nil && c.ID == countedID(gpu.NodeID(node.Name), c.Vendor, c.Index) {
-			err = fmt.Errorf("cards[%d].uuid: %q is what a card without a known UUID is called", i, c.ID)
-		}
+	cards, err = decodeDevices(text)
+	if err == nil {
+		err = named(cards, node, "cards", "uuid")
 	}
 	if err != nil {
-		return inventory{}, true, fmt.Errorf("annotation %s: %w", AnnotationDevices, err)
+		return nil, true, fmt.Errorf("annotation %s: %w", AnnotationDevices, err)
 	}
-	return inventory{cards: cards}, true, nil
+	return cards, true, nil
 }
 
 func decodeDevices(text string) ([]gpu.Card, error) {
@@ -86,7 +83,7 @@ func decodeDevices(text string) ([]gpu.Card, error) {
 		cards[i] = d.Cards[i].card(&at)
 		errs = append(errs, at.found...)
 	}
-	return cards, errors.Join(append(errs, distinct(cards)...)...)
+	return cards, errors.Join(append(errs, distinct(cards, "cards", "uuid")...)...)
 }
 
 // card returns the device in our words.
@@ -178,8 +175,8 @@ func cardName(s string) bool {
 
 // distinct finds cards that could be taken for one another: by UUID, or by the
 // vendor's index, which is what some runtimes are told. Partitions may carry the
-// index of the card they are on.
-func distinct(cards []gpu.Card) (errs []error) {
+// index of the card they are on. The faults name the list and its field.
+func distinct(cards []gpu.Card, list, uuid string) (errs []error) {
 	type slot struct {
 		vendor gpu.Vendor
 		index  int
@@ -188,7 +185,7 @@ func distinct(cards []gpu.Card) (errs []error) {
 	for i := range cards {
 		c := &cards[i]
 		if j, ok := byID[c.ID]; ok {
-			errs = append(errs, fmt.Errorf("cards[%d].uuid: %q is that of cards[%d] too", i, c.ID, j))
+			errs = append(errs, fmt.Errorf("%s[%d].%s: %q is that of %[1]s[%[5]d] too", list, i, uuid, c.ID, j))
 		}
 		byID[c.ID] = i
 		if c.Parent != "" {
@@ -196,7 +193,7 @@ func distinct(cards []gpu.Card) (errs []error) {
 		}
 		at := slot{c.Vendor, c.Index}
 		if j, ok := byIndex[at]; ok {
-			errs = append(errs, fmt.Errorf("cards[%d].index: %d is that of cards[%d] too, of the same vendor", i, c.Index, j))
+			errs = append(errs, fmt.Errorf("%s[%d].index: %d is that of %[1]s[%[4]d] too, of the same vendor", list, i, c.Index, j))
 		}
 		byIndex[at] = i
 	}

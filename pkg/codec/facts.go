@@ -23,11 +23,14 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 		Memory:           gpu.Bytes(value(node.Status.Allocatable[corev1.ResourceMemory])),
 		BootID:           node.Status.NodeInfo.BootID,
 	}
-	inv, err := readInventory(node)
+	cards, err := readInventory(node)
+	if err == nil {
+		err = concealed(cards, node.Name, s.Injection)
+	}
 	if err != nil {
 		return f, fmt.Errorf("inventory of node %s: %w", node.Name, err)
 	}
-	f.Cards, f.CountOnly = inv.cards, inv.countOnly
+	f.Cards = cards
 	size(&f, s)
 	cordon(f.Cards, node.Annotations[AnnotationCordon])
 	cordon(f.Cards, node.Annotations[AnnotationHAMiCordon])
@@ -45,7 +48,9 @@ func ready(node *corev1.Node) bool {
 
 func preferNoSchedule(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
 
-// size works out what slices may take of each card.
+// size works out what slices may take of each card. Those that a device plugin
+// gives out stay as they are: HAMi has kept back and overcommitted before it
+// registers them.
 func size(f *ledger.Facts, s policy.Settings) {
 	physical := 0
 	for i := range f.Cards {
@@ -55,11 +60,12 @@ func size(f *ledger.Facts, s policy.Settings) {
 	}
 	for i := range f.Cards {
 		c := &f.Cards[i]
+		if c.Plugin != "" {
+			continue
+		}
 		c.Usable = max(0, c.Memory-reserve(c.Memory, s.Reserve, max(1, physical)))
 		c.UsableCores = c.Cores
-		// A partition cannot be overcommitted, and the stock plugin's cards
-		// are never sliced.
-		if c.TakesWhole() && !f.CountOnly {
+		if c.TakesWhole() { // a partition cannot be overcommitted
 			c.Usable = c.Usable * gpu.MiB(s.MemoryScale) / gpu.MiB(policy.One)
 			c.UsableCores = c.Cores * gpu.Cores(s.CoreScale) / gpu.Cores(policy.One)
 		}
@@ -83,4 +89,17 @@ func cordon(cards []gpu.Card, list string) {
 			cards[i].Cordoned = cards[i].Cordoned || cards[i].ID == id
 		}
 	}
+}
+
+// concealed refuses cards that a device plugin picks where admission shows
+// containers their cards itself: its variables, which know none of these, would
+// hide the cards that the plugin gives.
+func concealed(cards []gpu.Card, node string, i policy.Injection) error {
+	for k := range cards {
+		if c := &cards[k]; i == policy.InjectionDownwardAPI && c.ID == countedID(gpu.NodeID(node), c.Vendor, c.Index) {
+			return fmt.Errorf("%s: the policy's injection would hide the cards that this device plugin gives; annotate the node with %s and take the plugin off it",
+				c.Plugin, AnnotationDevices)
+		}
+	}
+	return nil
 }

@@ -77,9 +77,9 @@ func TestFactsOfDevices(t *testing.T) {
 }
 
 func TestFactsOfAllocatable(t *testing.T) {
-	card := func(id string, index int, model string, memory, usable gpu.MiB, mode gpu.Mode) gpu.Card {
+	card := func(id string, index int, model string, memory gpu.MiB, mode gpu.Mode) gpu.Card {
 		return gpu.Card{
-			ID: gpu.CardID(id), Index: index, Vendor: gpu.Nvidia, Model: model, Memory: memory, Usable: usable,
+			ID: gpu.CardID(id), Index: index, Vendor: gpu.Nvidia, Model: model, Plugin: "nvidia.com/gpu", Memory: memory, Usable: memory,
 			Cores: 100, UsableCores: 100, MaxSlices: 10, NUMA: gpu.NoNUMA, Healthy: true, Mode: mode, Isolation: gpu.IsolationNone,
 		}
 	}
@@ -88,7 +88,6 @@ func TestFactsOfAllocatable(t *testing.T) {
 	tests := map[string]struct {
 		node  *corev1.Node
 		cards []gpu.Card
-		count bool
 	}{
 		"no card at all":      {node: nodeWith()},
 		"a count of 0":        {node: nodeWith(allocatable("nvidia.com/gpu", "0"))},
@@ -96,27 +95,23 @@ func TestFactsOfAllocatable(t *testing.T) {
 		"an empty annotation": {node: nodeWith(inventoried(`{"version":1,"cards":[]}`), allocatable("nvidia.com/gpu", "8"))},
 		"labels": {
 			node:  nodeWith(allocatable("nvidia.com/gpu", "2"), labelled("nvidia.com/gpu.product", "Tesla-T4", "nvidia.com/gpu.memory", "15360", "nvidia.com/gpu.replicas", "1")),
-			cards: []gpu.Card{card("n1-nvidia-0", 0, "Tesla-T4", 15360, 13824, gpu.ModeWhole), card("n1-nvidia-1", 1, "Tesla-T4", 15360, 13824, gpu.ModeWhole)},
-			count: true,
+			cards: []gpu.Card{card("n1-nvidia-0", 0, "Tesla-T4", 15360, gpu.ModeWhole), card("n1-nvidia-1", 1, "Tesla-T4", 15360, gpu.ModeWhole)},
 		},
 		"no labels": {
 			node:  nodeWith(allocatable("nvidia.com/gpu", "1")),
-			cards: []gpu.Card{card("n1-nvidia-0", 0, "", 0, 0, gpu.ModeWhole)},
-			count: true,
+			cards: []gpu.Card{card("n1-nvidia-0", 0, "", 0, gpu.ModeWhole)},
 		},
 		"instances instead of cards": {
 			node:  nodeWith(allocatable("nvidia.com/gpu", "1"), labelled("nvidia.com/gpu.product", "A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/gpu.memory", "4864")),
-			cards: []gpu.Card{card("n1-nvidia-0", 0, "A100-SXM4-40GB-MIG-1g.5gb", 4864, 4364, gpu.ModeMIG)}, // 500 MiB, all of one card
-			count: true,
+			cards: []gpu.Card{card("n1-nvidia-0", 0, "A100-SXM4-40GB-MIG-1g.5gb", 4864, gpu.ModeMIG)},
 		},
 		"cordoned by HAMi's key": {
 			node: nodeWith(allocatable("nvidia.com/gpu", "1"), nodeAnnotated("hami.io/device-cordon", "n1-nvidia-0")),
 			cards: func() []gpu.Card {
-				c := card("n1-nvidia-0", 0, "", 0, 0, gpu.ModeWhole)
+				c := card("n1-nvidia-0", 0, "", 0, gpu.ModeWhole)
 				c.Cordoned = true
 				return []gpu.Card{c}
 			}(),
-			count: true,
 		},
 	}
 	for name, tc := range tests {
@@ -125,9 +120,6 @@ func TestFactsOfAllocatable(t *testing.T) {
 			sameFaults(t, err)
 			if diff := cmp.Diff(tc.cards, got.Cards); diff != "" && len(got.Cards)+len(tc.cards) > 0 {
 				t.Errorf("cards (-want +got):\n%s", diff)
-			}
-			if got.CountOnly != tc.count {
-				t.Errorf("CountOnly = %t, want %t", got.CountOnly, tc.count)
 			}
 		})
 	}
@@ -178,6 +170,11 @@ func TestUsable(t *testing.T) {
 		"no reserve":                       {settings: func(s *policy.Settings) { s.Reserve = policy.Reserve{} }, cards: []gpu.Card{slice}, memory: []gpu.MiB{1000}, cores: []gpu.Cores{100}},
 		"overcommitted, after the reserve": {settings: func(s *policy.Settings) { s.MemoryScale, s.CoreScale = 1500, 1999 }, cards: []gpu.Card{slice}, memory: []gpu.MiB{750}, cores: []gpu.Cores{199}},
 		"rounded down":                     {settings: func(s *policy.Settings) { s.MemoryScale = 1001 }, cards: []gpu.Card{slice}, memory: []gpu.MiB{500}, cores: []gpu.Cores{100}},
+		"what a device plugin gives out is as it says": {
+			settings: func(s *policy.Settings) { s.MemoryScale, s.CoreScale = 2000, 2000 },
+			cards:    []gpu.Card{{Plugin: "nvidia.com/gpu", Memory: 1000, Usable: 700, Cores: 100, UsableCores: 150, Mode: gpu.ModeSlice}},
+			memory:   []gpu.MiB{700}, cores: []gpu.Cores{150},
+		},
 		"never a partition": {
 			settings: func(s *policy.Settings) { s.MemoryScale, s.CoreScale = 2000, 2000 },
 			cards:    []gpu.Card{{Memory: 1000, Cores: 100, Mode: gpu.ModeMIG}, {Memory: 1000, Cores: 100, Mode: gpu.ModeVNPU, Parent: "x"}},
@@ -255,7 +252,6 @@ func TestInventoryRefused(t *testing.T) {
 		"the same card":         {nodeWith(inventoried(`{"version":1,"cards":[{"uuid":"GPU-a","vendor":"nvidia","memoryMiB":1},{"uuid":"GPU-a","index":1,"vendor":"nvidia","memoryMiB":1}]}`)), []string{at + `cards[1].uuid: "GPU-a" is that of cards[0] too`}},
 		"the same index":        {nodeWith(inventoried(`{"version":1,"cards":[{"uuid":"a","vendor":"ascend","memoryMiB":1},{"uuid":"b","vendor":"ascend","memoryMiB":1}]}`)), []string{at + "cards[1].index: 0 is that of cards[0] too, of the same vendor"}},
 		"a counted name":        {nodeWith(inventoried(`{"version":1,"cards":[{"uuid":"n1-nvidia-0","vendor":"nvidia","memoryMiB":1}]}`)), []string{at + `cards[0].uuid: "n1-nvidia-0" is what a card without a known UUID is called`}},
-		"HAMi's plugin":         {nodeWith(nodeAnnotated("hami.io/node-nvidia-register", "[]"), allocatable("nvidia.com/gpu", "80")), []string{"inventory of node n1: annotation hami.io/node-nvidia-register: inventories of HAMi's device plugin are not read; annotate the node with heteroflow.io/devices"}},
 		"shared cards":          {nodeWith(allocatable("nvidia.com/gpu", "8"), labelled("nvidia.com/gpu.replicas", "4")), []string{`inventory of node n1: label nvidia.com/gpu.replicas: "4": the device plugin shares cards, so nvidia.com/gpu does not count whole ones`}},
 		"memory label":          {nodeWith(allocatable("nvidia.com/gpu", "8"), labelled("nvidia.com/gpu.memory", "40GiB")), []string{`inventory of node n1: label nvidia.com/gpu.memory: "40GiB" is outside 0..1048576 MiB`}},
 		"too many to be":        {nodeWith(allocatable("nvidia.com/gpu", "1025")), []string{"inventory of node n1: nvidia.com/gpu: 1025 is outside 1..1024"}},
@@ -289,27 +285,6 @@ func TestFactsOfSeveralPlugins(t *testing.T) {
 	want := []gpu.CardID{"n1-nvidia-0", "n1-biren-0", "n1-kunlun-0", "n1-metax-0", "n1-enflame-0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cards (-want +got):\n%s", diff)
-	}
-}
-
-// The annotations of hami-protocol.md A.6: their nodes' counts are of shares.
-func TestNodesOfHAMiAreRefused(t *testing.T) {
-	keys := []string{
-		"hami.io/node-nvidia-register", "hami.io/node-dcu-register", "hami.io/node-biren-register", "hami.io/node-register-xpu",
-		"metax-tech.com/node-gpu-devices", "enflame.com/gcu-drs-capacity", "enflame.com/gcu-shared-capacity",
-	}
-	for _, word := range []string{"Ascend910A", "Ascend910B2", "Ascend910B3", "Ascend910B4", "Ascend910B4-1", "Ascend910C", "Ascend310P"} {
-		keys = append(keys, "hami.io/node-register-"+word)
-	}
-	for _, word := range []string{"MR-V100", "MR-V50", "BI-V150", "BI-V100"} {
-		keys = append(keys, "hami.io/node-"+word+"-register")
-	}
-	for _, key := range keys {
-		got, err := Facts(nodeWith(nodeAnnotated(key, "[]"), allocatable("birentech.com/gpu", "80")), policy.Default())
-		sameFaults(t, err, "inventory of node n1: annotation "+key+": inventories of HAMi's device plugin are not read; annotate the node with heteroflow.io/devices")
-		if len(got.Cards) > 0 {
-			t.Errorf("%s: %d cards", key, len(got.Cards))
-		}
 	}
 }
 

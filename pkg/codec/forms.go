@@ -18,7 +18,10 @@ type form struct {
 	count  corev1.ResourceName
 	// stock says that the vendor's own device plugin gives out whole cards by
 	// count. Other counts are of shares, or of what only HAMi knows.
-	stock   bool
+	stock bool
+	// bare says that the device plugin registers no cards, and has memory and
+	// compute allocatable instead of the count.
+	bare    bool
 	memory  corev1.ResourceName
 	unit    gpu.MiB // what 1 of memory stands for
 	legal   []int64 // the only amounts of memory that there are; nil: any
@@ -33,9 +36,40 @@ type form struct {
 	memoryLabel  string // MiB
 	replicaLabel string // how many of count one card is advertised as
 	// register is the annotation with which the device plugin that HAMi uses
-	// reports the cards that it shares out.
+	// reports the cards that it shares out, list reads it (nil: nobody can), and
+	// modes says how a card is offered that stands there with a mode.
 	register string
+	list     func(text string) ([]listed, error)
+	modes    map[string]offer
 }
+
+// offer is what a card can be given out as, and what bounds a slice of it.
+type offer struct {
+	mode      gpu.Mode
+	isolation gpu.Isolation
+}
+
+// sliced are the modes of cards that are given out in slices, or whole. Device
+// plugins that know but one way of sharing name none, or HAMi's.
+func sliced(by gpu.Isolation) map[string]offer {
+	return map[string]offer{"": {gpu.ModeSlice, by}, "hami-core": {gpu.ModeSlice, by}}
+}
+
+// The modes of the others; read only.
+var (
+	// modesNvidia: hami-protocol.md A.2. The bounds are kept by a library that is
+	// loaded before all others, by the MPS daemon, or by partitions (vendors.md 7).
+	modesNvidia = map[string]offer{
+		"":          {gpu.ModeSlice, gpu.IsolationSoft},
+		"hami-core": {gpu.ModeSlice, gpu.IsolationSoft},
+		"mps":       {gpu.ModeSlice, gpu.IsolationDriver},
+		"mig":       {gpu.ModeMIG, gpu.IsolationNone},
+	}
+	// wholeOnly is for what is never shared (Biren), and for what is shared by
+	// templates: vNPUs of Ascend, vXPUs of Kunlunxin. The device plugin rounds
+	// an amount up to a template, so what is asked for is not what is taken.
+	wholeOnly = map[string]offer{"": {gpu.ModeWhole, gpu.IsolationNone}, "hami-core": {gpu.ModeWhole, gpu.IsolationNone}}
+)
 
 // rule is what a vendor wants of a request beyond its units.
 type rule struct {
@@ -60,9 +94,10 @@ var (
 // forms is read only. Its order is that of ManagedResources, and of documents.
 //
 // The names and factors of HAMi are those of hami-protocol.md A.6 and vendors.md
-// 5.1. Amounts are taken as they are: HAMi rounds those of Ascend and of
-// kunlunxin.com/vxpu-memory up to the partitions that its device plugins cut.
-// Here no card is cut so, as long as HAMi's inventories are not read.
+// 5.1; what bounds a slice is from vendors.md 7: sgpu of MetaX and vDCU are the
+// driver's, Iluvatar shares in time. Amounts are taken as they are: HAMi rounds
+// those of Ascend and of kunlunxin.com/vxpu-memory up to the partitions that its
+// device plugins cut. Those cards are given out whole only; see wholeOnly.
 var forms = slices.Concat(
 	[]form{
 		{
@@ -79,11 +114,11 @@ var forms = slices.Concat(
 			productLabel: "nvidia.com/gpu.product",
 			memoryLabel:  "nvidia.com/gpu.memory",
 			replicaLabel: "nvidia.com/gpu.replicas",
-			register:     "hami.io/node-nvidia-register",
+			register:     "hami.io/node-nvidia-register", list: listHAMi, modes: modesNvidia,
 		},
 		{
 			vendor: gpu.Musa,
-			count:  "mthreads.com/vgpu",
+			count:  "mthreads.com/vgpu", bare: true,
 			memory: "mthreads.com/sgpu-memory", unit: 512, legal: []int64{2, 4, 8, 16, 32, 64, 96},
 			cores: []corev1.ResourceName{"mthreads.com/sgpu-core"}, full: 16,
 			rules: []rule{oneSlice},
@@ -94,11 +129,11 @@ var forms = slices.Concat(
 			memory: "hygon.com/dcumem", unit: 1,
 			cores:    []corev1.ResourceName{"hygon.com/dcucores"},
 			rules:    []rule{oneSlice},
-			register: "hami.io/node-dcu-register",
+			register: "hami.io/node-dcu-register", list: listHAMi, modes: sliced(gpu.IsolationDriver),
 		},
 		{
 			vendor: gpu.Cambricon,
-			count:  "cambricon.com/vmlu",
+			count:  "cambricon.com/vmlu", bare: true,
 			memory: "cambricon.com/mlu.smlu.vmemory", unit: 256,
 			cores: []corev1.ResourceName{"cambricon.com/mlu.smlu.vcore"},
 			rules: []rule{oneSlice},
@@ -106,7 +141,7 @@ var forms = slices.Concat(
 		{
 			vendor: gpu.Biren,
 			count:  "birentech.com/gpu", stock: true,
-			register: "hami.io/node-biren-register",
+			register: "hami.io/node-biren-register", list: listHAMi, modes: wholeOnly,
 		},
 	},
 	[]form{
@@ -127,7 +162,7 @@ var forms = slices.Concat(
 			vendor: gpu.Kunlun,
 			count:  "kunlunxin.com/vxpu",
 			memory: "kunlunxin.com/vxpu-memory", unit: 1,
-			register: "hami.io/node-register-xpu",
+			register: "hami.io/node-register-xpu", list: listHAMi, modes: wholeOnly,
 		},
 		iluvatar("MR-V100"),
 		iluvatar("MR-V50"),
@@ -142,7 +177,7 @@ var forms = slices.Concat(
 			count:  "metax-tech.com/sgpu",
 			memory: "metax-tech.com/vmemory", unit: 1024,
 			cores:    []corev1.ResourceName{"metax-tech.com/vcore"},
-			register: "metax-tech.com/node-gpu-devices",
+			register: "metax-tech.com/node-gpu-devices", list: listMetax, modes: sliced(gpu.IsolationDriver),
 		},
 		{
 			vendor: gpu.Enflame,
@@ -170,7 +205,7 @@ func ascend(model string, more ...rule) form {
 		memory: name + "-memory", unit: 1,
 		cores:    []corev1.ResourceName{name + "-core"},
 		rules:    append(more, oneSlice),
-		register: "hami.io/node-register-Ascend" + model,
+		register: "hami.io/node-register-Ascend" + model, list: listHAMi, modes: wholeOnly,
 	}
 }
 
@@ -182,7 +217,7 @@ func iluvatar(model string) form {
 		memory: name + ".vMem", unit: 256,
 		cores:    []corev1.ResourceName{name + ".vCore"},
 		rules:    []rule{oneSlice},
-		register: "hami.io/node-" + model + "-register",
+		register: "hami.io/node-" + model + "-register", list: listHAMi, modes: sliced(gpu.IsolationSoft),
 	}
 }
 

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,13 +44,11 @@ func TestManagedResources(t *testing.T) {
 
 // What an amount stands for is typed from hami-protocol.md A.6 and vendors.md 5.1.
 func TestAsksOfVendors(t *testing.T) {
-	// A vendor's device plugin gives out whole cards by its own name alone.
-	stock := func(v gpu.Vendor, count int) gpu.Ask { return gpu.Ask{Vendor: v, Count: count, Whole: true} }
 	whole := func(v gpu.Vendor, model string, count int) gpu.Ask {
-		return gpu.Ask{Vendor: v, Model: model, Count: count, Whole: true, Unplugged: true}
+		return gpu.Ask{Vendor: v, Model: model, Count: count, Whole: true}
 	}
 	slice := func(v gpu.Vendor, model string, memory gpu.MiB, cores gpu.Cores) gpu.Ask {
-		return gpu.Ask{Vendor: v, Model: model, Count: 1, Memory: memory, Cores: cores, Unplugged: true}
+		return gpu.Ask{Vendor: v, Model: model, Count: 1, Memory: memory, Cores: cores}
 	}
 	all := func(a gpu.Ask) gpu.Ask {
 		a.MemoryPercent = 100
@@ -77,7 +77,7 @@ func TestAsksOfVendors(t *testing.T) {
 		"hygon: MiB, percent":              {[]string{"hygon.com/dcunum", "1", "hygon.com/dcumem", "2000", "hygon.com/dcucores", "60"}, slice(gpu.Hygon, "", 2000, 60)},
 		"cambricon: whole cards":           {[]string{"cambricon.com/vmlu", "1"}, whole(gpu.Cambricon, "", 1)},
 		"cambricon: 256 MiB, percent":      {[]string{"cambricon.com/vmlu", "1", "cambricon.com/mlu.smlu.vmemory", "20", "cambricon.com/mlu.smlu.vcore", "10"}, slice(gpu.Cambricon, "", 5120, 10)},
-		"biren: whole cards":               {[]string{"birentech.com/gpu", "8"}, stock(gpu.Biren, 8)},
+		"biren: whole cards":               {[]string{"birentech.com/gpu", "8"}, whole(gpu.Biren, "", 8)},
 		"ascend: whole cards":              {[]string{"huawei.com/Ascend910B3", "8"}, whole(gpu.Ascend, "910B3", 8)},
 		"ascend: MiB":                      {[]string{"huawei.com/Ascend910B3", "1", "huawei.com/Ascend910B3-memory", "16384"}, slice(gpu.Ascend, "910B3", 16384, 0)},
 		"ascend: MiB, percent":             {[]string{"huawei.com/Ascend310P", "1", "huawei.com/Ascend310P-memory", "3072", "huawei.com/Ascend310P-core", "25"}, slice(gpu.Ascend, "310P", 3072, 25)},
@@ -86,31 +86,50 @@ func TestAsksOfVendors(t *testing.T) {
 		"ascend: pairs":                    {[]string{"huawei.com/Ascend910C", "4"}, whole(gpu.Ascend, "910C", 4)},
 		"ascend: the first":                {[]string{"huawei.com/Ascend910A", "1"}, whole(gpu.Ascend, "910A", 1)},
 		"ascend: 910B2":                    {[]string{"huawei.com/Ascend910B2", "1"}, whole(gpu.Ascend, "910B2", 1)},
-		"kunlun: whole cards":              {[]string{"kunlunxin.com/xpu", "2"}, stock(gpu.Kunlun, 2)},
+		"kunlun: whole cards":              {[]string{"kunlunxin.com/xpu", "2"}, whole(gpu.Kunlun, "", 2)},
 		"kunlun: shares of several cards":  {[]string{"kunlunxin.com/vxpu", "6", "kunlunxin.com/vxpu-memory", "24576"}, of(6, slice(gpu.Kunlun, "", 24576, 0))},
 		"iluvatar: whole cards":            {[]string{"iluvatar.ai/BI-V150-vgpu", "2"}, whole(gpu.Iluvatar, "BI-V150", 2)},
 		"iluvatar: 256 MiB, percent":       {[]string{"iluvatar.ai/MR-V100-vgpu", "1", "iluvatar.ai/MR-V100.vMem", "64", "iluvatar.ai/MR-V100.vCore", "50"}, slice(gpu.Iluvatar, "MR-V100", 16384, 50)},
 		"iluvatar: MR-V50":                 {[]string{"iluvatar.ai/MR-V50.vMem", "1"}, slice(gpu.Iluvatar, "MR-V50", 256, 0)},
 		"iluvatar: BI-V100":                {[]string{"iluvatar.ai/BI-V100.vMem", "4"}, slice(gpu.Iluvatar, "BI-V100", 1024, 0)},
-		"metax: whole cards":               {[]string{"metax-tech.com/gpu", "4"}, stock(gpu.Metax, 4)},
+		"metax: whole cards":               {[]string{"metax-tech.com/gpu", "4"}, whole(gpu.Metax, "", 4)},
 		"metax: whole cards by shares":     {[]string{"metax-tech.com/sgpu", "1"}, whole(gpu.Metax, "", 1)},
 		"metax: GiB, percent":              {[]string{"metax-tech.com/sgpu", "2", "metax-tech.com/vmemory", "4", "metax-tech.com/vcore", "60"}, of(2, slice(gpu.Metax, "", 4096, 60))},
-		"enflame: whole cards":             {[]string{"enflame.com/gcu", "1"}, stock(gpu.Enflame, 1)},
+		"enflame: whole cards":             {[]string{"enflame.com/gcu", "1"}, whole(gpu.Enflame, "", 1)},
 		"enflame: MiB, percent":            {[]string{"enflame.com/gcu-memory", "20480", "enflame.com/gcu-core", "40"}, slice(gpu.Enflame, "", 20480, 40)},
 		"enflame: ... with the slice's 1":  {[]string{"enflame.com/drs-gcu", "1", "enflame.com/gcu-memory", "20480"}, slice(gpu.Enflame, "", 20480, 0)},
 		"enflame: 100 percent is a card":   {[]string{"enflame.com/gcu-core", "100"}, whole(gpu.Enflame, "", 1)},
-		"a count of 0 of the vendor's too": {[]string{"metax-tech.com/gpu", "1", "metax-tech.com/sgpu", "0"}, stock(gpu.Metax, 1)},
+		"a count of 0 of the vendor's too": {[]string{"metax-tech.com/gpu", "1", "metax-tech.com/sgpu", "0"}, whole(gpu.Metax, "", 1)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := Request(podWith(app("main", tc.limits...)), policy.Default())
 			sameFaults(t, err)
-			tc.want.Container = "main"
+			tc.want.Container, tc.want.Plugin = "main", pluginOf(tc.limits)
 			if diff := cmp.Diff([]gpu.Ask{tc.want}, got.Asks); diff != "" {
 				t.Errorf("asks (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// pluginOf is the count that a container names, since its vendor's device plugin
+// goes by that alone. For Moore Threads and Cambricon it is what the plugin goes
+// by, memory and compute, that a container cannot but name.
+func pluginOf(limits []string) string {
+	for name, always := range map[string]bool{
+		"mthreads.com/vgpu": true, "cambricon.com/vmlu": true, "hygon.com/dcunum": false, "birentech.com/gpu": false,
+		"kunlunxin.com/xpu": false, "kunlunxin.com/vxpu": false, "metax-tech.com/gpu": false, "metax-tech.com/sgpu": false,
+		"enflame.com/gcu": false, "enflame.com/drs-gcu": false,
+		"huawei.com/Ascend910A": false, "huawei.com/Ascend910B2": false, "huawei.com/Ascend910B3": false, "huawei.com/Ascend910B4-1": false,
+		"huawei.com/Ascend910C": false, "huawei.com/Ascend310P": false, "iluvatar.ai/BI-V150-vgpu": false, "iluvatar.ai/MR-V100-vgpu": false,
+	} {
+		domain, _, _ := strings.Cut(name, "/")
+		if at := slices.Index(limits, name); at >= 0 && limits[at+1] != "0" || always && strings.HasPrefix(limits[0], domain) {
+			return name
+		}
+	}
+	return ""
 }
 
 func TestAsksOfVendorsRefused(t *testing.T) {

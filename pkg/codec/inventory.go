@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,56 +11,56 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
-// inventory is a node's cards as one source names them.
-type inventory struct {
-	cards     []gpu.Card
-	countOnly bool
-}
-
-// readInventory asks one source after the other; the first that knows anything
-// of the node is believed, and no other.
-func readInventory(node *corev1.Node) (inventory, error) {
-	sources := []func(*corev1.Node) (inv inventory, found bool, err error){
-		fromDevices, fromHAMi, fromAllocatable,
+// readInventory asks the node agent's annotation first; whoever has one is
+// believed in it and in nothing else. On other nodes each vendor's device plugin
+// speaks for its own cards: by a register, or by what it has allocatable.
+func readInventory(node *corev1.Node) ([]gpu.Card, error) {
+	if cards, found, err := fromDevices(node); found || err != nil {
+		return cards, err
 	}
-	for _, read := range sources {
-		if inv, found, err := read(node); found || err != nil {
-			return inv, err
-		}
+	cards, registered, err := fromHAMi(node)
+	if err != nil {
+		return nil, err
 	}
-	return inventory{}, nil
-}
-
-// fromHAMi refuses a node whose cards HAMi's device plugin shares out: its
-// allocatable count is that of shares, not of cards.
-func fromHAMi(node *corev1.Node) (inventory, bool, error) {
 	for i := range forms {
-		key := forms[i].register
-		if _, ok := node.Annotations[key]; ok && key != "" {
-			return inventory{}, true, fmt.Errorf("annotation %s: inventories of HAMi's device plugin are not read; annotate the node with %s", key, AnnotationDevices)
-		}
-	}
-	return inventory{}, false, nil
-}
-
-// fromAllocatable counts the cards that stock device plugins advertise. Which
-// card is which is known to them alone.
-func fromAllocatable(node *corev1.Node) (inventory, bool, error) {
-	var cards []gpu.Card
-	for i := range forms {
-		if !forms[i].stock {
-			continue // shares, or what nobody but the scheduler gives out
-		}
-		counted, err := forms[i].counted(node)
+		more, err := forms[i].allocatable(node, registered)
 		if err != nil {
-			return inventory{}, true, err
+			return nil, err
 		}
-		cards = append(cards, counted...)
+		cards = append(cards, more...)
 	}
-	return inventory{cards, true}, len(cards) > 0, nil
+	return cards, twice(cards)
 }
 
-// counted returns the node's cards of one vendor.
+// allocatable returns the cards that are known by what a device plugin has
+// allocatable. Where the vendor has a register, its count is one of shares, or
+// may be of the same cards once more: MetaX switches whole nodes between sgpu
+// and gpu, and what was registered stays behind.
+func (f *form) allocatable(node *corev1.Node, registered map[gpu.Vendor]string) ([]gpu.Card, error) {
+	switch {
+	case f.bare:
+		return f.divided(node)
+	case f.stock && registered[f.vendor] == "":
+		return f.counted(node)
+	}
+	return nil, nil // shares, or what nobody but the scheduler gives out
+}
+
+// twice finds cards of two sources that have one name.
+func twice(cards []gpu.Card) error {
+	seen := map[gpu.CardID]*gpu.Card{}
+	for i := range cards {
+		c := &cards[i]
+		if other := seen[c.ID]; other != nil {
+			return fmt.Errorf("card %s: is given out by %s and by %s", c.ID, other.Plugin, c.Plugin)
+		}
+		seen[c.ID] = c
+	}
+	return nil
+}
+
+// counted returns the cards of which a stock device plugin advertises the
+// number. Which card is which is known to it alone.
 func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	n, err := measure{name: f.count, most: mostNodeCards}.read(node.Status.Allocatable)
 	if err != nil || n == 0 {
@@ -80,12 +81,14 @@ func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	cards := make([]gpu.Card, n)
 	for i := range cards {
 		cards[i] = gpu.Card{
-			ID:        countedID(gpu.NodeID(node.Name), f.vendor, i),
-			Index:     i,
-			Vendor:    f.vendor,
-			Model:     model,
-			Memory:    memory,
-			Cores:     defaultCores,
+			ID:     countedID(gpu.NodeID(node.Name), f.vendor, i),
+			Index:  i,
+			Vendor: f.vendor,
+			Model:  model,
+			Plugin: string(f.count),
+			Memory: memory,
+			Usable: memory,
+			Cores:  defaultCores, UsableCores: defaultCores,
 			MaxSlices: defaultSlices,
 			NUMA:      gpu.NoNUMA,
 			Healthy:   true, // the plugin takes the others off its count
@@ -96,9 +99,61 @@ func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	return cards, nil
 }
 
+// divided returns the cards whose device plugin advertises what all of them have
+// together, for slices. They are taken to be equal, as HAMi takes them
+// (pkg/device/mthreads, pkg/device/cambricon): nothing says more. Its plugins
+// keep up to 100 containers on a card.
+func (f *form) divided(node *corev1.Node) ([]gpu.Card, error) {
+	const together = 100
+	full := cmp.Or(f.full, gpu.MostCores)
+	cores, err := measure{name: f.cores[0], most: mostNodeCards * full}.read(node.Status.Allocatable)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := measure{name: f.memory, most: mostNodeCards * gpu.MostMemory / int64(f.unit), unit: f.unit}.read(node.Status.Allocatable)
+	n := cores / full
+	switch {
+	case err != nil || cores == 0 && memory == 0:
+		return nil, err
+	case n == 0 || cores%full != 0:
+		return nil, fmt.Errorf("%s: %d is not the compute of whole cards, %d each", f.cores[0], cores, full)
+	case memory == 0 || memory%n != 0 || memory/n > gpu.MostMemory/int64(f.unit):
+		return nil, fmt.Errorf("%s: %d is not the memory of %d equal cards", f.memory, memory, n)
+	}
+	size := gpu.MiB(memory/n) * f.unit
+	cards := make([]gpu.Card, n)
+	for i := range cards {
+		cards[i] = gpu.Card{
+			ID:     countedID(gpu.NodeID(node.Name), f.vendor, i),
+			Index:  i,
+			Vendor: f.vendor,
+			Plugin: string(f.count),
+			Memory: size, Usable: size,
+			Cores: defaultCores, UsableCores: defaultCores,
+			MaxSlices: together,
+			NUMA:      gpu.NoNUMA,
+			Healthy:   true, // as above
+			Mode:      gpu.ModeSlice,
+			Isolation: gpu.IsolationDriver, // sgpu and smlu: vendors.md 7
+		}
+	}
+	return cards, nil
+}
+
 // countedID is the name of a card that is known by its count alone.
 func countedID(node gpu.NodeID, v gpu.Vendor, index int) gpu.CardID {
 	return gpu.CardID(fmt.Sprintf("%s-%s-%d", node, v, index))
+}
+
+// named refuses UUIDs that are such names: Annotations tells counted cards by
+// them. The fault names the list and its field.
+func named(cards []gpu.Card, node *corev1.Node, list, uuid string) error {
+	for i := range cards {
+		if c := &cards[i]; c.ID == countedID(gpu.NodeID(node.Name), c.Vendor, c.Index) {
+			return fmt.Errorf("%s[%d].%s: %q is what a card without a known UUID is called", list, i, uuid, c.ID)
+		}
+	}
+	return nil
 }
 
 // labelMiB reads a label; 0 where it is absent: unknown.

@@ -95,7 +95,7 @@ func allocated(pod *corev1.Pod) ([]gpu.Grant, error) {
 // of everybody else nothing is certain.
 func foreign(pod *corev1.Pod) []gpu.Foreign {
 	wanted, err := asks(pod, policy.SliceCoresByForm)
-	wanted = append(wanted, plainAsks(pod)...)
+	plain := plainAsks(pod)
 	_, recorded := pod.Annotations[AnnotationAllocation]
 	uncertain := err != nil || recorded
 	vendors := vendorsNamed(pod)
@@ -105,8 +105,8 @@ func foreign(pod *corev1.Pod) []gpu.Foreign {
 	var claims []gpu.Foreign
 	for _, v := range vendors {
 		cards := gpu.AllCards
-		if !uncertain && counts(wanted, v) {
-			cards = wholeCards(wanted, v)
+		if !uncertain && counts(wanted, plain, v) {
+			cards = wholeCards(slices.Concat(wanted, plain), v)
 		}
 		claims = append(claims, gpu.Foreign{Vendor: v, Cards: cards})
 	}
@@ -129,10 +129,15 @@ func vendorsNamed(pod *corev1.Pod) []gpu.Vendor {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// counts reports whether every container that asks by the vendor's names says
-// how many cards its device plugin gives it.
-func counts(wanted []gpu.Ask, v gpu.Vendor) bool {
-	return !slices.ContainsFunc(wanted, func(a gpu.Ask) bool { return a.Vendor == v && (a.Count == 0 || a.Unplugged) })
+// counts reports whether every container that asks by the vendor's names, plain
+// or not, says how many whole cards its device plugin gives it.
+func counts(wanted, plain []gpu.Ask, v gpu.Vendor) bool {
+	shares := func(a gpu.Ask) bool {
+		f := formOf(corev1.ResourceName(a.Plugin))
+		return a.Vendor == v && (f == nil || !f.stock)
+	}
+	unknown := func(a gpu.Ask) bool { return a.Vendor == v && a.Count == 0 }
+	return !slices.ContainsFunc(wanted, shares) && !slices.ContainsFunc(plain, unknown)
 }
 
 // wholeCards counts a pod's cards of one vendor as Kubernetes counts any

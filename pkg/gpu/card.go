@@ -36,6 +36,9 @@ type Card struct {
 	Index  int // the vendor tool's number of the card on its node
 	Vendor Vendor
 	Model  string
+	// Plugin is the resource by whose count a device plugin of the vendor gives
+	// the card out, and nobody who does not name it gets one; "" if none does.
+	Plugin string
 
 	Memory MiB // on the board
 	// Usable is what all slices together may take: Memory less the reserve,

@@ -33,10 +33,10 @@ type Ask struct {
 	// Model is a part of the card's model, in any case; "" for any. See Suits.
 	Model string
 	Count int // at least 1
-	// Unplugged says that a vendor's own device plugin gives the container no
-	// card: it goes by a count under its own name, and this ask has none.
-	Unplugged bool
-	Whole     bool // the whole card, nobody else on it
+	// Plugin is the resource by whose count a device plugin gives the container
+	// its cards; "" if none does. See Card.Plugin.
+	Plugin string
+	Whole  bool // the whole card, nobody else on it
 	// Memory is the size of a slice; of a whole card the least it must have.
 	// 0: not named.
 	Memory MiB
@@ -50,16 +50,20 @@ type Ask struct {
 	ProportionalCores bool
 }
 
-// SuitsVendor reports whether card c is of the vendor that is asked for.
-func (a *Ask) SuitsVendor(c *Card) bool { return a.Vendor == "" || a.Vendor == c.Vendor }
+// SuitsVendor reports whether card c is of the vendor that is asked for, and is
+// given to who asks so: a device plugin gives nobody else a card.
+func (a *Ask) SuitsVendor(c *Card) bool {
+	return (a.Vendor == "" || a.Vendor == c.Vendor) && (c.Plugin == "" || c.Plugin == a.Plugin)
+}
 
 // Suits reports whether card c is of the vendor and of the model that are asked
 // for. Whatever stands before the model's name does not matter ("910B3" is also
 // "Ascend910B3" and "Ascend 910B3"). After it a digit may follow (310P3 is a
 // 310P), but neither a letter nor a hyphen: those make another model (910B2C is
-// no 910B2, and 910B4-1 no 910B4).
+// no 910B2, and 910B4-1 no 910B4). The cards of a device plugin whose names are
+// those of one model are of that model, whatever they call themselves.
 func (a *Ask) Suits(c *Card) bool {
-	if !a.SuitsVendor(c) || a.Model == "" {
+	if !a.SuitsVendor(c) || a.Model == "" || c.Plugin != "" {
 		return a.SuitsVendor(c)
 	}
 	for from := range len(c.Model) - len(a.Model) + 1 {
@@ -117,6 +121,9 @@ type Request struct {
 
 	NodePolicy Policy
 	CardPolicy Policy
+	// Unmet is a hard wish for which no node can vouch, by the reason that
+	// refuses the pod everywhere; "": none.
+	Unmet Reason
 	// SoftPreferences says that kube-scheduler has preferences of its own for
 	// this pod (preferred affinity, soft spread), which must weigh in.
 	SoftPreferences bool

@@ -95,6 +95,32 @@ func TestAskSuits(t *testing.T) {
 	}
 }
 
+func TestAskSuitsPlugin(t *testing.T) {
+	tests := map[string]struct {
+		ask          Ask
+		card         Card
+		vendor, want bool // by the vendor, and by the model too
+	}{
+		"given out by nobody":              {Ask{Vendor: Metax}, Card{Vendor: Metax}, true, true},
+		"... whatever count is named":      {Ask{Vendor: Metax, Plugin: "sgpu"}, Card{Vendor: Metax}, true, true},
+		"by the count that is named":       {Ask{Vendor: Metax, Plugin: "sgpu"}, Card{Vendor: Metax, Plugin: "sgpu"}, true, true},
+		"by another count of the vendor's": {Ask{Vendor: Metax, Plugin: "sgpu"}, Card{Vendor: Metax, Plugin: "gpu"}, false, false},
+		"no count is named":                {Ask{Vendor: Metax}, Card{Vendor: Metax, Plugin: "gpu"}, false, false},
+		"no vendor is named":               {Ask{}, Card{Vendor: Metax, Plugin: "gpu"}, false, false},
+		"of another vendor":                {Ask{Vendor: Musa, Plugin: "gpu"}, Card{Vendor: Metax, Plugin: "gpu"}, false, false},
+		"a model's own plugin":             {Ask{Vendor: Ascend, Model: "910B3", Plugin: "910B3"}, Card{Vendor: Ascend, Plugin: "910B3", Model: "NPU"}, true, true},
+		"another model's plugin":           {Ask{Vendor: Ascend, Model: "910B3", Plugin: "910B3"}, Card{Vendor: Ascend, Plugin: "910B4", Model: "910B3"}, false, false},
+		"a model, given out by nobody":     {Ask{Vendor: Ascend, Model: "910B3", Plugin: "910B3"}, Card{Vendor: Ascend, Model: "NPU"}, true, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if vendor, got := tc.ask.SuitsVendor(&tc.card), tc.ask.Suits(&tc.card); vendor != tc.vendor || got != tc.want {
+				t.Errorf("suits by vendor %v and at all %v, want %v and %v", vendor, got, tc.vendor, tc.want)
+			}
+		})
+	}
+}
+
 func TestAsksForCards(t *testing.T) {
 	if (&Request{}).AsksForCards() {
 		t.Error("a request without asks asks for cards")

@@ -1,6 +1,10 @@
 package ledger
 
-import "heteroflow.io/heteroflow/pkg/gpu"
+import (
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
 
 // closeForeign takes cards off for those whose cards cannot be named: pods that
 // we did not place, and pods of ours on cards that the node no longer lists. The
@@ -17,14 +21,37 @@ func closeForeign(cards []Card, holds []*Hold) {
 		}
 		h.addUnlisted(cards, unlisted)
 	}
-	settle := func(vendor gpu.Vendor) {
-		closeClaimed(cards, vendor, claims[vendor])
-		closeFree(cards, vendor, unlisted[vendor])
-	}
 	for _, vendor := range gpu.Vendors() {
-		settle(vendor)
+		if claims[vendor] == 0 && unlisted[vendor] == 0 {
+			continue
+		}
+		for _, g := range groups(cards, vendor) {
+			closeClaimed(cards, g, claims[vendor])
+			closeFree(cards, g, unlisted[vendor])
+		}
 	}
-	settle("") // after the picky ones, as it takes what they leave
+	// After the picky ones, as it takes what they leave.
+	closeClaimed(cards, anyCard, claims[""])
+	closeFree(cards, anyCard, unlisted[""])
+}
+
+// group tells cards that can be taken for one another by who claims one.
+type group func(*Card) bool
+
+func anyCard(*Card) bool { return true }
+
+// groups returns the cards of a vendor, those of each device plugin for
+// themselves. A claim names the vendor alone, and is settled in each of them:
+// what one plugin has given out leaves no room with the other.
+func groups(cards []Card, vendor gpu.Vendor) (all []group) {
+	var plugins []string
+	for i := range cards {
+		if p := cards[i].Plugin; cards[i].Vendor == vendor && !slices.Contains(plugins, p) {
+			plugins = append(plugins, p)
+			all = append(all, func(c *Card) bool { return c.Vendor == vendor && c.Plugin == p })
+		}
+	}
+	return all
 }
 
 // addUnlisted counts, by vendor, the cards of the hold that are not among cards.
@@ -59,27 +86,26 @@ func (h *Hold) vendor(id gpu.CardID) gpu.Vendor {
 	return ""
 }
 
-// closeClaimed closes the last n free cards of a vendor ("" for any). When fewer
-// are free, a foreign pod shares a card with one of ours, whichever it is: then
-// all of the vendor's cards are closed, because room that may be in use is not
-// free.
-func closeClaimed(cards []Card, vendor gpu.Vendor, n int) {
-	if closeFree(cards, vendor, n) == 0 {
+// closeClaimed closes the last n free cards of a group. When fewer are free, a
+// foreign pod shares a card with one of ours, whichever it is: then all of the
+// group are closed, because room that may be in use is not free.
+func closeClaimed(cards []Card, in group, n int) {
+	if closeFree(cards, in, n) == 0 {
 		return
 	}
 	for i := range cards {
-		if c := &cards[i]; vendor == "" || c.Vendor == vendor {
+		if c := &cards[i]; in(c) {
 			c.Closed = true
 		}
 	}
 }
 
-// closeFree closes the last n free cards of a vendor, as far as there are any,
+// closeFree closes the last n free cards of a group, as far as there are any,
 // and returns how many there were too few of. Which ones the pods are really on
 // cannot be known; the last are those that placing in order reaches last.
-func closeFree(cards []Card, vendor gpu.Vendor, n int) (short int) {
+func closeFree(cards []Card, in group, n int) (short int) {
 	for i := len(cards) - 1; i >= 0 && n > 0; i-- {
-		if c := &cards[i]; (vendor == "" || c.Vendor == vendor) && c.Free() {
+		if c := &cards[i]; in(c) && c.Free() {
 			c.Closed = true
 			n--
 		}

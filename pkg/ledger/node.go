@@ -13,10 +13,7 @@ type Facts struct {
 	ID    gpu.NodeID
 	Cards []gpu.Card // SetNode orders them by Index, then ID
 
-	Unavailable bool // not ready, or unschedulable
-	// CountOnly says that the stock device plugin picks the cards: whole cards
-	// only, and which of them is a matter of counting.
-	CountOnly        bool
+	Unavailable      bool // not ready, or unschedulable
 	PreferNoSchedule bool // carries a taint of that effect
 
 	CPU    gpu.MilliCPU // allocatable

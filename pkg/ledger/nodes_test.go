@@ -250,6 +250,12 @@ func TestUnlistedCardsAreNotFreeRoom(t *testing.T) {
 		}
 		return cards
 	}
+	plugged := func(cards []gpu.Card, by ...string) []gpu.Card {
+		for i := range cards {
+			cards[i].Plugin = by[i]
+		}
+		return cards
+	}
 	on := func(name gpu.PodID, id gpu.CardID) gpu.Placement {
 		p := pod(name, whole(id))
 		p.Grants[0].Shares[0].Vendor = gpu.Nvidia
@@ -265,6 +271,8 @@ func TestUnlistedCardsAreNotFreeRoom(t *testing.T) {
 		"more than are left":         {[]gpu.Placement{on("p", "n-0"), on("q", "n-1")}, count(gpu.Nvidia, "GPU-a"), []bool{true}},
 		"another vendor's are apart": {[]gpu.Placement{on("p", "n-0")}, count(gpu.Ascend, "a", "b"), []bool{false, false}},
 		"nothing is missing":         {[]gpu.Placement{on("p", "n-0")}, count(gpu.Nvidia, "n-0", "n-1"), []bool{false, false}},
+		"the vendor is missing":      {[]gpu.Placement{on("p", "n-0")}, nil, nil},
+		"two plugins of the vendor":  {[]gpu.Placement{on("p", "n-0")}, plugged(count(gpu.Nvidia, "x-0", "x-1", "y-0"), "x", "x", "y"), []bool{false, true, true}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -288,6 +296,47 @@ func TestUnlistedCardsAreNotFreeRoom(t *testing.T) {
 				if n := node(t, l.Snapshot(), "n1"); !n.Cards[i].Free() {
 					t.Errorf("card %s is not free after the pods have ended", n.Cards[i].ID)
 				}
+			}
+		})
+	}
+}
+
+// A claim says of which vendor's cards it is, not which device plugin has given
+// them out: it is settled among the cards of each, so that room that may be in
+// use is not free.
+func TestForeignAmongPlugins(t *testing.T) {
+	plugged := func(id gpu.CardID, index int, vendor gpu.Vendor, by string) gpu.Card {
+		c := card(id, index, vendor)
+		c.Plugin = by
+		return c
+	}
+	facts := ledger.Facts{ID: "n1", Cards: []gpu.Card{
+		plugged("w0", 0, gpu.Metax, "gpu"), plugged("s0", 0, gpu.Metax, "sgpu"), plugged("w1", 1, gpu.Metax, "gpu"), plugged("s1", 1, gpu.Metax, "sgpu"),
+		plugged("w2", 2, gpu.Metax, "gpu"), plugged("k", 0, gpu.Kunlun, "xpu"),
+	}}
+	tests := map[string]struct {
+		ours  []gpu.Placement
+		claim gpu.Foreign
+		want  books
+	}{
+		"one":                       {claim: gpu.Foreign{Vendor: gpu.Metax, Cards: 1}, want: books{"w2": "closed", "s1": "closed"}},
+		"more than one plugin has":  {claim: gpu.Foreign{Vendor: gpu.Metax, Cards: 3}, want: books{"w0": "closed", "w1": "closed", "w2": "closed", "s0": "closed", "s1": "closed"}},
+		"more than are free of one": {[]gpu.Placement{pod("o", slice("s0", 1, 0))}, gpu.Foreign{Vendor: gpu.Metax, Cards: 2}, books{"s0": "o 1/0/1, closed", "s1": "closed", "w1": "closed", "w2": "closed"}},
+		"of any vendor":             {claim: gpu.Foreign{Cards: 1}, want: books{"w2": "closed"}},
+		"another vendor's":          {claim: gpu.Foreign{Vendor: gpu.Kunlun, Cards: 1}, want: books{"k": "closed"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := ledger.New(apart{})
+			l.SetNode(facts)
+			for _, p := range tc.ours {
+				if err := l.Reserve(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.Confirm(foreign("x", tc.claim))
+			if diff := cmp.Diff(tc.want, held(l.Snapshot())); diff != "" {
+				t.Errorf("held (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -34,13 +34,13 @@ func pick[T any](t *rapid.T, label string, of ...T) T { return rapid.SampledFrom
 
 func drawWorld(t *rapid.T) world {
 	w := world{facts: ledger.Facts{ID: "n1", CPU: 8000, Memory: 8, Unavailable: rapid.IntRange(0, 20).Draw(t, "away") == 0}}
-	w.facts.CountOnly = rapid.IntRange(0, 10).Draw(t, "counted") == 0
 	for i := range rapid.IntRange(0, 6).Draw(t, "cards") {
 		memory := pick[gpu.MiB](t, "memory", 8, 10)
 		w.facts.Cards = append(w.facts.Cards, gpu.Card{
 			ID: gpu.CardID(fmt.Sprintf("d%d", i)), Index: pick(t, "index", i, 0), Memory: memory, Usable: memory - 1,
 			Vendor: pick(t, "vendor", gpu.Nvidia, gpu.Nvidia, gpu.Ascend), Model: pick(t, "model", "A100", "H20"),
-			Cores: 100, UsableCores: 100, MaxSlices: 3, NUMA: pick(t, "numa", 0, 0, 1, gpu.NoNUMA),
+			Plugin: pick(t, "given out by", "", "", "", "", "count", "shares"),
+			Cores:  100, UsableCores: 100, MaxSlices: 3, NUMA: pick(t, "numa", 0, 0, 1, gpu.NoNUMA),
 			Healthy: pick(t, "healthy", true, true, true, false), Cordoned: pick(t, "cordoned", false, false, false, true),
 			Mode: pick(t, "mode", gpu.ModeSlice, gpu.ModeSlice, gpu.ModeMIG), Isolation: pick(t, "isolation", gpu.IsolationSoft, gpu.IsolationSoft, gpu.IsolationNone),
 		})
@@ -74,6 +74,7 @@ func drawRequest(t *rapid.T) *gpu.Request {
 		a := gpu.Ask{Container: fmt.Sprintf("c%d", i), Number: i, Role: pick(t, "role", gpu.App, gpu.App, gpu.Init, gpu.Sidecar), Count: pick(t, "count", 1, 1, 2, 3)}
 		if r.Vendor == "" {
 			a.Vendor = pick(t, "name", "", "", gpu.Nvidia, gpu.Ascend)
+			a.Plugin = pick(t, "count of", "", "count", "shares")
 		}
 		switch pick(t, "form", "whole", "memory", "cores") {
 		case "whole":
@@ -140,8 +141,8 @@ func TestChain(t *testing.T) {
 func mustBeOpen(t *rapid.T, w world, r *gpu.Request, a *gpu.Ask, id gpu.CardID) {
 	c := w.facts.Cards[slices.IndexFunc(w.facts.Cards, func(c gpu.Card) bool { return c.ID == id })]
 	switch {
-	case w.facts.Unavailable, w.facts.CountOnly && a.Vendor == "":
-		t.Fatalf("placed %+v on a node that is unavailable %v, counted %v", a, w.facts.Unavailable, w.facts.CountOnly)
+	case w.facts.Unavailable, c.Plugin != "" && c.Plugin != a.Plugin:
+		t.Fatalf("placed %+v on a node that is unavailable %v, a card that %s gives out", a, w.facts.Unavailable, c.Plugin)
 	case !c.Healthy, c.Cordoned, a.Vendor != "" && c.Vendor != a.Vendor:
 		t.Fatalf("card %+v for %+v", c, a)
 	case r.Vendor != "" && c.Vendor != r.Vendor, len(r.Models) > 0 && c.Model != "A100", r.NUMA != gpu.NoNUMA && c.NUMA != r.NUMA:

@@ -3,10 +3,9 @@
 //
 // The vendor is that of the resource name, or of heteroflow.io/gpu-type for
 // requests in the neutral form. It refuses with DeviceTypeMismatch. A node that
-// has reported no cards passes: resource-filter judges it. Where the vendor's
-// own device plugin hands out the cards, only its resource name gets one: other
-// requests are refused there. The plugin has no arguments and cannot be
-// disabled.
+// has reported no cards passes: resource-filter judges it. A card that a device
+// plugin of the vendor hands out is only for who asks by that plugin's resource
+// name. The plugin has no arguments and cannot be disabled.
 package gpufilter
 
 import (
@@ -31,11 +30,6 @@ func (Plugin) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict 
 	if len(n.Open) == 0 {
 		return pipeline.Verdict{}
 	}
-	if n.Node.CountOnly {
-		if want := unplugged(c.Request); want > 0 {
-			return pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: int64(want)}
-		}
-	}
 	r, before := c.Request, int64(len(n.Open))
 	taken := n.Keep(func(card *ledger.Card) bool { return wanted(r, &card.Card) })
 	if taken == 0 && len(r.Asks) == 1 {
@@ -50,19 +44,8 @@ func (Plugin) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict 
 	return pipeline.Verdict{}
 }
 
-// unplugged returns the most cards that one container asks for in a way that the
-// vendor's own device plugin does not go by; 0 if none does.
-func unplugged(r *gpu.Request) (most int) {
-	for i := range r.Asks {
-		if ask := &r.Asks[i]; ask.Vendor == "" || ask.Unplugged {
-			most = max(most, ask.Count)
-		}
-	}
-	return most
-}
-
-// wanted reports whether any container of the request could use a card of that
-// vendor.
+// wanted reports whether any container of the request could get a card of that
+// vendor and plugin.
 func wanted(r *gpu.Request, card *gpu.Card) bool {
 	return (r.Vendor == "" || r.Vendor == card.Vendor) && r.Wants(card, (*gpu.Ask).SuitsVendor)
 }

@@ -1,6 +1,7 @@
 package gpufilter
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,28 +100,47 @@ func TestFilterLeavesModels(t *testing.T) {
 	}
 }
 
-// Where the vendor's own device plugin hands out the cards, only who asks it by
-// its resource name gets one.
-func TestFilterOfCountedCards(t *testing.T) {
+// A card that a device plugin hands out is only for who asks by its name.
+func TestFilterOfPlugins(t *testing.T) {
+	const whole, shares = "metax-tech.com/gpu", "metax-tech.com/sgpu"
+	by := func(plugin string, count int) gpu.Ask {
+		return gpu.Ask{Vendor: gpu.Metax, Plugin: plugin, Count: count}
+	}
+	mismatch := func(have, want int64) pipeline.Verdict {
+		return pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Have: have, Want: want}
+	}
 	tests := map[string]struct {
-		vendor gpu.Vendor
-		asks   []gpu.Ask
-		want   pipeline.Verdict
+		vendor  gpu.Vendor
+		asks    []gpu.Ask
+		plugins []string // of the node's cards
+		want    pipeline.Verdict
+		open    []int
 	}{
-		"by its name":                    {"", []gpu.Ask{ask("nvidia", 2)}, pipeline.Verdict{}},
-		"by another name":                {"", []gpu.Ask{ask("ascend", 2)}, pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 2}},
-		"by none":                        {"", []gpu.Ask{ask("", 2)}, pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 2}},
-		"without a count":                {"", []gpu.Ask{{Vendor: "nvidia", Count: 1, Unplugged: true}}, pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 1}},
-		"by gpu-type alone":              {"nvidia", []gpu.Ask{ask("", 2)}, pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 2}},
-		"one container by name, two not": {"", []gpu.Ask{ask("nvidia", 2), ask("", 1), ask("", 2)}, pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 2}},
+		"by its name":                    {asks: []gpu.Ask{by(whole, 2)}, plugins: []string{whole, whole}, open: []int{0, 1}},
+		"by another's name":              {asks: []gpu.Ask{by(shares, 2)}, plugins: []string{whole, whole}, want: mismatch(0, 2), open: []int{}},
+		"by another vendor's":            {asks: []gpu.Ask{{Vendor: gpu.Ascend, Plugin: whole, Count: 1}}, plugins: []string{whole}, want: mismatch(0, 1), open: []int{}},
+		"without a count":                {asks: []gpu.Ask{by("", 1)}, plugins: []string{whole}, want: mismatch(0, 1), open: []int{}},
+		"by no vendor's":                 {asks: []gpu.Ask{ask("", 2)}, plugins: []string{whole, whole}, want: mismatch(0, 2), open: []int{}},
+		"by gpu-type alone":              {vendor: gpu.Metax, asks: []gpu.Ask{ask("", 1)}, plugins: []string{whole}, want: mismatch(0, 1), open: []int{}},
+		"two plugins":                    {asks: []gpu.Ask{by(shares, 1)}, plugins: []string{whole, shares, whole}, open: []int{1}},
+		"two plugins, too few of one":    {asks: []gpu.Ask{by(shares, 2)}, plugins: []string{whole, shares, whole}, want: mismatch(1, 2), open: []int{1}},
+		"a container for either":         {asks: []gpu.Ask{by(shares, 1), by(whole, 1)}, plugins: []string{whole, shares}, open: []int{0, 1}},
+		"too few in all":                 {asks: []gpu.Ask{by(whole, 3)}, plugins: []string{whole, whole}, open: []int{0, 1}},
+		"one container by name, two not": {asks: []gpu.Ask{by(whole, 2), ask("", 1), ask("", 2)}, plugins: []string{whole, whole}, want: mismatch(0, 2), open: []int{0, 1}},
+		"what no plugin gives out":       {asks: []gpu.Ask{by(whole, 1), ask("", 1)}, plugins: []string{"", ""}, open: []int{0, 1}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := of("nvidia", "nvidia")
-			n.Node.CountOnly = true
+			n := of(slices.Repeat([]gpu.Vendor{gpu.Metax}, len(tc.plugins))...)
+			for i, p := range tc.plugins {
+				n.Node.Cards[i].Plugin = p
+			}
 			got := Plugin{}.Filter(&pipeline.Cycle{Request: &gpu.Request{Vendor: tc.vendor, Asks: tc.asks}}, n)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.open, n.Open); diff != "" {
+				t.Errorf("open (-want +got):\n%s", diff)
 			}
 		})
 	}

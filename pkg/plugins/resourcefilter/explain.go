@@ -31,12 +31,13 @@ func explain(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
 // fail at the latest check, and by least.
 func lacking(ask *gpu.Ask, desks []desk) pipeline.Verdict {
 	best, furthest := pipeline.Verdict{Reason: gpu.InsufficientGPUCount, Want: int64(ask.Count)}, tooFew
-	if ask.Model != "" {
-		desks = slices.DeleteFunc(slices.Clone(desks), func(d desk) bool { return !ask.Suits(&d.card.Card) })
+	misfit := func(d desk) bool { return !ask.Suits(&d.card.Card) }
+	if slices.ContainsFunc(desks, misfit) {
+		desks = slices.DeleteFunc(slices.Clone(desks), misfit)
 	}
 	for i := range desks {
 		v := desks[i].card.Vendor
-		if !ask.SuitsVendor(&desks[i].card.Card) || slices.ContainsFunc(desks[:i], func(d desk) bool { return d.card.Vendor == v }) {
+		if slices.ContainsFunc(desks[:i], func(d desk) bool { return d.card.Vendor == v }) {
 			continue
 		}
 		if verdict, at := failing(ask, v, desks); at > furthest || at == furthest && nearer(verdict, best) < 0 {
