@@ -3,10 +3,10 @@ package codec
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -15,26 +15,158 @@ import (
 type wish struct {
 	key     string
 	aliases []string // other names of the same, read alike
-	read    func(r *gpu.Request, value string) error
+	// read judges the value and keeps in r what is acted on.
+	read func(r *gpu.Request, value string) error
+
+	// For people:
+	value  string // what may be written
+	absent string // what holds without it
+	yet    string // what this version does not do about it
 }
 
-// wishes is read only.
+const notYet = "not acted on yet"
+
+// wishes is read only. Its order is that of the documents.
 var wishes = [...]wish{
-	{AnnotationGPUType, nil, readVendor},
-	{AnnotationModel, []string{"hami.io/gpu-type", "nvidia.com/use-gputype"}, list(func(r *gpu.Request) *[]string { return &r.Models })},
-	{AnnotationNotModel, []string{"nvidia.com/nouse-gputype"}, list(func(r *gpu.Request) *[]string { return &r.NotModels })},
-	{AnnotationUUIDInclude, []string{"hami.io/gpu-uuid-include", "nvidia.com/use-gpuuuid"}, list(func(r *gpu.Request) *[]gpu.CardID { return &r.Cards })},
-	{AnnotationUUIDExclude, []string{"hami.io/gpu-uuid-exclude", "nvidia.com/nouse-gpuuuid"}, list(func(r *gpu.Request) *[]gpu.CardID { return &r.NotCards })},
-	{AnnotationNUMA, []string{"hami.io/numa-hint"}, readNUMA},
-	{AnnotationNUMABind, []string{"nvidia.com/numa-bind"}, yesOrNo(func(r *gpu.Request) *bool { return &r.NUMABind })},
-	{AnnotationNodePolicy, []string{"hami.io/node-scheduler-policy"}, layout(func(r *gpu.Request) *gpu.Policy { return &r.NodePolicy })},
-	{AnnotationCardPolicy, []string{"hami.io/gpu-scheduler-policy"}, layout(func(r *gpu.Request) *gpu.Policy { return &r.CardPolicy })},
+	{
+		key: AnnotationGPUType, read: readVendor,
+		value: "vendor: " + code(gpu.Vendors()) + ", in any case", absent: "any",
+	}, {
+		key: AnnotationModel, aliases: slices.Concat([]string{"hami.io/gpu-type"}, modelAliases("use")),
+		read:  list(func(r *gpu.Request) *[]string { return &r.Models }),
+		value: "comma list; a part of the card's model, in any case", absent: "any",
+	}, {
+		key: AnnotationNotModel, aliases: modelAliases("nouse"),
+		read:  list(func(r *gpu.Request) *[]string { return &r.NotModels }),
+		value: "the same", absent: "none",
+	}, {
+		key: AnnotationUUIDInclude, aliases: uuidAliases("hami.io/gpu-uuid-include", "use-gpuuuid", "use"),
+		read:  list(func(r *gpu.Request) *[]gpu.CardID { return &r.Cards }),
+		value: "comma list of card UUIDs, exact: only these", absent: "all",
+	}, {
+		key: AnnotationUUIDExclude, aliases: uuidAliases("hami.io/gpu-uuid-exclude", "nouse-gpuuuid", "no-use"),
+		read:  list(func(r *gpu.Request) *[]gpu.CardID { return &r.NotCards }),
+		value: "the same: none of these", absent: "none",
+	}, {
+		key: AnnotationNUMA, aliases: []string{"hami.io/numa-hint"}, read: readNUMA,
+		value: fmt.Sprintf("number of a NUMA node that all cards must be on, 0..%d", mostNUMA), absent: "any",
+	}, {
+		key: AnnotationNUMABind, aliases: []string{"nvidia.com/numa-bind"},
+		read:  yesOrNo(func(r *gpu.Request) *bool { return &r.NUMABind }),
+		value: "`true`: all cards on one NUMA node, whichever; cards that report none are not taken. `false`", absent: "`false`",
+	}, {
+		key: AnnotationPriority, read: judge(judgePriority),
+		value: "0..100, higher first", absent: "that of the pod's priorityClassName, else 50",
+	}, {
+		key: AnnotationTaskType, read: judge(among(training, "inference", "batch")),
+		value: "`training`, `inference`, `batch`", absent: "`batch`",
+		yet: notYet,
+	}, {
+		key: AnnotationPreemptible, read: judge(among(yes, no)),
+		value: "`true`, `false`; `true` does not go with `training`", absent: "`false`",
+		yet: notYet,
+	}, {
+		key: AnnotationNVLink, read: insisting(gpu.NVLinkUnsatisfied, severalCards),
+		value: "`required`, `preferred`", absent: "`preferred`",
+		yet: "`required` for a container of several cards is refused on every node (`NVLinkUnsatisfied`): links are not read; `preferred` is " + notYet,
+	}, {
+		key: AnnotationRDMA, read: insisting(gpu.RDMAUnsupported, always),
+		value: "`required`, `preferred`", absent: "neutral",
+		yet: "`required` is refused on every node (`RDMAUnsupported`); `preferred` is " + notYet,
+	}, {
+		key: AnnotationRegion, read: judge(judgeLabelValue),
+		value: "preferred location, a label value", absent: "none",
+		yet: notYet,
+	}, {
+		key: AnnotationZone, read: judge(judgeLabelValue),
+		value: "the same", absent: "none",
+		yet: notYet,
+	}, {
+		key: AnnotationRack, read: judge(judgeLabelValue),
+		value: "the same", absent: "none",
+		yet: notYet,
+	}, {
+		key: AnnotationNodePolicy, aliases: []string{"hami.io/node-scheduler-policy"},
+		read:  layout(func(r *gpu.Request) *gpu.Policy { return &r.NodePolicy }),
+		value: "`binpack`, `spread`, `topology-aware`, for the choice of the node", absent: "the SchedulerPolicy's",
+		yet: "`topology-aware` means the default",
+	}, {
+		key: AnnotationCardPolicy, aliases: []string{"hami.io/gpu-scheduler-policy"},
+		read:  layout(func(r *gpu.Request) *gpu.Policy { return &r.CardPolicy }),
+		value: "the same, for the choice of cards on the node", absent: "`binpack`",
+		yet: "`topology-aware` means the default",
+	}, {
+		key: AnnotationTaskGroup, read: readGroup,
+		value: "name of a TaskGroup in the pod's namespace", absent: "none",
+		yet: "refused on every node (`GangIncomplete`): groups are not placed",
+	}, {
+		key: AnnotationMaxRuntime, read: judge(judgeDuration),
+		value: "duration above 0, as in Go: `90m`, `2h30m`", absent: "none",
+		yet: notYet,
+	}, {
+		key: AnnotationBorrow, read: judge(among(yes, no)),
+		value: "`true`: a training pod may use lent cards. `false`", absent: "`false`",
+		yet: notYet,
+	}, {
+		key: AnnotationPreemptSignal, read: judge(judgeSignal),
+		value: code(signals), absent: "`SIGTERM`",
+		yet: notYet,
+	}, {
+		key: AnnotationPreemptMode, read: judge(among("evict", "suspend")),
+		value: "`evict`, `suspend`", absent: "`evict`",
+		yet: notYet,
+	}, {
+		key: AnnotationPorts, read: readPorts,
+		value: fmt.Sprintf("number of host ports wanted, 0..%d", mostPorts), absent: "0",
+		yet: "above 0 is refused on every node (`InsufficientPorts`): ports are not given out",
+	}, {
+		key: AnnotationServedModel, read: judge(judgeModelName),
+		value: fmt.Sprintf("name of the model that is served, 1 to %d printable characters", mostName), absent: "none",
+		yet: notYet,
+	},
+}
+
+// modelAliases are HAMi's lists of models: hami-protocol.md A.6. It reads those
+// of Cambricon and Biren nowhere, but tells people to write them.
+func modelAliases(verb string) []string {
+	return []string{
+		"nvidia.com/" + verb + "-gputype",
+		"hygon.com/" + verb + "-dcutype",
+		"cambricon.com/" + verb + "-mlutype",
+		"birentech.com/" + verb + "-biren",
+	}
+}
+
+// uuidAliases are HAMi's lists of UUIDs: one by its own name, one a vendor by
+// domain, and one for each set of names that are those of a model.
+func uuidAliases(hami, byDomain, byWord string) []string {
+	all := []string{hami}
+	for _, domain := range []string{
+		"nvidia.com", "mthreads.ai", "hygon.com", "cambricon.com", "birentech.com", "baidu.com", "metax-tech.com", "enflame.com",
+	} {
+		all = append(all, domain+"/"+byDomain)
+	}
+	for _, word := range append(words(), "xpu") {
+		all = append(all, "hami.io/"+byWord+"-"+word+"-uuid")
+	}
+	return all
+}
+
+// words are what HAMi calls the cards of the forms that are of one model.
+func words() (all []string) {
+	for i := range forms {
+		if forms[i].model != "" {
+			_, name, _ := strings.Cut(string(forms[i].count), "/")
+			all = append(all, strings.TrimSuffix(name, "-vgpu"))
+		}
+	}
+	return all
 }
 
 // readAnnotations reads the wishes of a pod that asks for cards into r, and
 // returns all their faults.
 func readAnnotations(r *gpu.Request, annotations map[string]string) error {
-	errs := []error{unknown(annotations)}
+	var errs []error
 	for i := range wishes {
 		key, value, err := wishes[i].find(annotations)
 		if key != "" && err == nil {
@@ -47,104 +179,34 @@ func readAnnotations(r *gpu.Request, annotations map[string]string) error {
 	return errors.Join(errs...)
 }
 
-// unknown names our keys that no pod's author can have meant. A key that is
-// ignored would be a wish that is silently not met.
-func unknown(annotations map[string]string) error {
-	var errs []error
-	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		known := slices.ContainsFunc(wishes[:], func(w wish) bool { return w.key == key })
-		if strings.HasPrefix(key, own) && !known && !ownedByScheduler(key) {
-			errs = append(errs, fmt.Errorf("unknown annotation %s", key))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // find returns the key that is present and its value; none: "". Several of them
-// have to say the same.
+// have to say the same. To HAMi an empty value is no wish.
 func (w *wish) find(annotations map[string]string) (key, value string, err error) {
-	for _, k := range append([]string{w.key}, w.aliases...) {
-		v, ok := annotations[k]
-		v = strings.TrimSpace(v)
+	if v, ok := annotations[w.key]; ok {
+		key, value = w.key, strings.TrimSpace(v)
+	}
+	for _, alias := range w.aliases {
+		v := strings.TrimSpace(annotations[alias])
 		switch {
-		case !ok:
+		case v == "":
 		case key == "":
-			key, value = k, v
+			key, value = alias, v
 		case v != value:
-			return key, value, fmt.Errorf("%q differs from %s, which means the same and is %q", value, k, v)
+			return key, value, fmt.Errorf("%q differs from %s, which means the same and is %q", value, alias, v)
 		}
 	}
 	return key, value, nil
 }
 
-func readVendor(r *gpu.Request, value string) error {
-	v, ok := gpu.ParseVendor(value)
-	if !ok {
-		return fmt.Errorf("%q is not a vendor; the vendors are %s", value, join(gpu.Vendors()))
+// Priority returns the priority that the pod's author has named.
+func Priority(pod *corev1.Pod) (n int, named bool, err error) {
+	value, named := pod.Annotations[AnnotationPriority]
+	if !named {
+		return 0, false, nil
 	}
-	r.Vendor = v
-	for i := range r.Asks {
-		if a := &r.Asks[i]; a.Vendor != "" && a.Vendor != v {
-			return fmt.Errorf("%q contradicts container %s, which asks for cards of %s", value, a.Container, a.Vendor)
-		}
+	n, err = wholeUpTo(strings.TrimSpace(value), mostPriority)
+	if err != nil {
+		err = fmt.Errorf("annotation %s: %w", AnnotationPriority, err)
 	}
-	return nil
-}
-
-// list reads a comma list whose items are all named.
-func list[T ~string](field func(*gpu.Request) *[]T) func(*gpu.Request, string) error {
-	return func(r *gpu.Request, value string) error {
-		into := field(r)
-		for item := range strings.SplitSeq(value, ",") {
-			item = strings.TrimSpace(item)
-			if item == "" {
-				return fmt.Errorf("%q has an empty item; write a comma list, or leave the annotation out", value)
-			}
-			*into = append(*into, T(item))
-		}
-		return nil
-	}
-}
-
-// mostNUMA is the largest number that Linux gives a NUMA node.
-const mostNUMA = 1023
-
-func readNUMA(r *gpu.Request, value string) error {
-	n, err := strconv.Atoi(value)
-	if err != nil || !digits(value) || n > mostNUMA {
-		return fmt.Errorf("%q is not the number of a NUMA node, 0..%d", value, mostNUMA)
-	}
-	r.NUMA = n
-	return nil
-}
-
-// yesOrNo reads a yes or no.
-func yesOrNo(field func(*gpu.Request) *bool) func(*gpu.Request, string) error {
-	return func(r *gpu.Request, value string) error {
-		if value != "true" && value != "false" {
-			return fmt.Errorf("%q is not true or false", value)
-		}
-		*field(r) = value == "true"
-		return nil
-	}
-}
-
-// layout reads a placement policy.
-func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) error {
-	return func(r *gpu.Request, value string) error {
-		allowed := []gpu.Policy{gpu.Binpack, gpu.Spread}
-		if !slices.Contains(allowed, gpu.Policy(value)) {
-			return fmt.Errorf("%q is not one of %s", value, join(allowed))
-		}
-		*field(r) = gpu.Policy(value)
-		return nil
-	}
-}
-
-func join[T ~string](items []T) string {
-	texts := make([]string, len(items))
-	for i, item := range items {
-		texts[i] = string(item)
-	}
-	return strings.Join(texts, ", ")
+	return n, true, err
 }

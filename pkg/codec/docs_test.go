@@ -17,20 +17,15 @@ const (
 	end   = "<!-- The end of what is made. -->\n"
 )
 
-// The tables of resource names are made from those in the code, so that they
-// cannot say anything else.
+// The tables of names are made from those in the code, so that they cannot say
+// anything else.
 func TestDocuments(t *testing.T) {
 	const path = "../../docs/requests.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		t.Fatalf("%s has not both lines\n%s%s", path, begin, end)
-	}
-	want := before + begin + "\n" + formsTable() + "\n" + plainsTable() + "\n" + end + after
+	want := remade(t, string(text), formsTable()+"\n"+plainsTable(), wishesTable())
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -40,6 +35,32 @@ func TestDocuments(t *testing.T) {
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
 	}
+}
+
+// remade returns the text with these parts between its marks, in order.
+func remade(t *testing.T, text string, parts ...string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, part := range parts {
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, ok2 := strings.Cut(rest, end)
+		if !ok || !ok2 {
+			t.Fatalf("not %d times both lines\n%s%s", len(parts), begin, end)
+		}
+		b.WriteString(before + begin + "\n" + part + "\n" + end)
+		text = after
+	}
+	return b.String() + text
+}
+
+func wishesTable() string {
+	var b strings.Builder
+	b.WriteString("| key | value | default | other names, read alike | what is not done yet |\n|---|---|---|---|---|\n")
+	for i := range wishes {
+		w := &wishes[i]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", w.key, w.value, w.absent, code(w.aliases), w.yet)
+	}
+	return b.String()
 }
 
 func formsTable() string {
@@ -100,12 +121,15 @@ func plainsTable() string {
 	var b strings.Builder
 	b.WriteString("| vendor | names that are not the scheduler's | what a pod on a node holds by them |\n|---|---|---|\n")
 	for _, v := range gpu.Vendors() {
-		var counted, other []string
+		var counted, other, idle []string
 		for _, p := range plains {
 			switch {
-			case p.vendor == v && p.wholeCards:
+			case p.vendor != v:
+			case p.wholeCards:
 				counted = append(counted, p.name)
-			case p.vendor == v:
+			case p.idle != "":
+				idle = append(idle, p.name)
+			default:
 				other = append(other, p.name)
 			}
 		}
@@ -115,14 +139,9 @@ func plainsTable() string {
 		if len(other) > 0 {
 			fmt.Fprintf(&b, "| `%s` | %s | perhaps any of the vendor's cards there |\n", v, code(other))
 		}
+		if len(idle) > 0 {
+			fmt.Fprintf(&b, "| `%s` | %s | nothing |\n", v, code(idle))
+		}
 	}
 	return b.String()
-}
-
-func code[T ~string](names []T) string {
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = "`" + string(name) + "`"
-	}
-	return strings.Join(texts, ", ")
 }

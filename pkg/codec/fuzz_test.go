@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func sensible(name, amount string) bool {
 // but 0.
 func plainly(limits corev1.ResourceList) bool {
 	for name, q := range limits {
-		if plainOf(name) != nil && !q.IsZero() {
+		if p := plainOf(name); p != nil && p.idle == "" && !q.IsZero() {
 			return true
 		}
 	}
@@ -187,4 +188,37 @@ func bounded(r *gpu.Request) error {
 		}
 	}
 	return nil
+}
+
+// FuzzAnnotations: whatever a pod carries, what is read is within bounds and is
+// judged alike by all who judge it.
+func FuzzAnnotations(f *testing.F) {
+	for key, values := range wishValues {
+		f.Add(key, values.good[0], "heteroflow.io/nvlink", "required", "rdma", "true")
+		f.Add(key, values.bad[len(values.bad)-1], "hami.io/gpu-type", "", "heteroflow.io/bound-by", "heteroflow")
+	}
+	f.Add("heteroflow.io/require-nvlink", "true", "gpumem", "8192", "heteroflow.io/", "")
+	f.Add("heteroflow.io/task-type", "training", "heteroflow.io/preemptible", "true", "heteroflow.io/gpu", "1")
+	f.Fuzz(func(t *testing.T, key1, value1, key2, value2, label, value string) {
+		pod := wishing(key1, value1, key2, value2)
+		pod.Labels = map[string]string{label: value}
+		r, err := Request(pod, policy.Default())
+		if (err == nil) != r.AsksForCards() || r.NUMA < gpu.NoNUMA || r.NUMA > mostNUMA || slices.Contains(r.Models, "") || slices.Contains(r.Cards, "") {
+			t.Fatalf("read as %+v, %v", r, err)
+		}
+		faults := CheckKeys(pod)
+		// Request knows more: others' keys, and what containers ask for.
+		if faults != nil && err == nil && contradiction(pod.Annotations, pod.Annotations) == nil {
+			t.Fatalf("Request lets pass what CheckKeys does not: %v", faults)
+		}
+		if n, named, err := Priority(pod); n < 0 || n > mostPriority || err != nil && (!named || faults == nil) {
+			t.Fatalf("priority %d, %t, %v; faults %v", n, named, err, faults)
+		}
+		if err := CheckChange(pod, pod); err != nil {
+			t.Fatalf("no change: %v", err)
+		}
+		if err := CheckChange(pod, podWith()); err != nil {
+			t.Fatalf("all taken off: %v", err)
+		}
+	})
 }

@@ -19,32 +19,36 @@ type plain struct {
 	name       string // with a * at its end, the beginning of names
 	vendor     gpu.Vendor
 	wholeCards bool // 1 is one whole card
+	// idle says why a resource that gives out nothing is refused all the same.
+	idle string
 }
 
 // plains is read only; the first that matches counts. What is no form's is one
 // of these (vendors.md 5.1 and 7). A vendor who makes nothing else has all of
 // the domain; those of NVIDIA and Huawei have network cards too.
 var plains = [...]plain{
-	{"nvidia.com/gpu.shared", gpu.Nvidia, false},
-	{"nvidia.com/mig-*", gpu.Nvidia, false},
-	{"mthreads.com/gpu", gpu.Musa, true},
-	{"mthreads.com/*", gpu.Musa, false},
-	{"hygon.com/dcu", gpu.Hygon, true},
-	{"hygon.com/*", gpu.Hygon, false},
-	{"cambricon.com/mlu", gpu.Cambricon, true},
-	{"cambricon.com/*", gpu.Cambricon, false}, // mlu.share, mlu.mim-2m.8gb, mlu370
-	{"birentech.com/*", gpu.Biren, false},     // 1-2-gpu, 1-4-gpu
-	{"huawei.com/Ascend910", gpu.Ascend, true},
-	{"huawei.com/Ascend310", gpu.Ascend, true},
-	{"huawei.com/npu", gpu.Ascend, true},
-	{"huawei.com/Ascend*", gpu.Ascend, false}, // Ascend910-2c and other vNPUs
-	{"huawei.com/npu*", gpu.Ascend, false},    // npu-core
-	{"kunlunxin.com/*", gpu.Kunlun, false},
-	{"iluvatar.com/gpu", gpu.Iluvatar, true},
-	{"iluvatar.com/*", gpu.Iluvatar, false},
-	{"iluvatar.ai/*", gpu.Iluvatar, false},
-	{"metax-tech.com/*", gpu.Metax, false},
-	{"enflame.com/*", gpu.Enflame, false}, // shared-gcu, gcu-count, vgcu
+	{name: "nvidia.com/gpu.shared", vendor: gpu.Nvidia},
+	{name: "nvidia.com/mig-*", vendor: gpu.Nvidia},
+	// 0 is a priority too: the higher of HAMi's two.
+	{name: "nvidia.com/priority", vendor: gpu.Nvidia, idle: "is a rank among the tasks on one card, which HAMi's own device plugin alone knows; leave it out"},
+	{name: "mthreads.com/gpu", vendor: gpu.Musa, wholeCards: true},
+	{name: "mthreads.com/*", vendor: gpu.Musa},
+	{name: "hygon.com/dcu", vendor: gpu.Hygon, wholeCards: true},
+	{name: "hygon.com/*", vendor: gpu.Hygon},
+	{name: "cambricon.com/mlu", vendor: gpu.Cambricon, wholeCards: true},
+	{name: "cambricon.com/*", vendor: gpu.Cambricon}, // mlu.share, mlu.mim-2m.8gb, mlu370
+	{name: "birentech.com/*", vendor: gpu.Biren},     // 1-2-gpu, 1-4-gpu
+	{name: "huawei.com/Ascend910", vendor: gpu.Ascend, wholeCards: true},
+	{name: "huawei.com/Ascend310", vendor: gpu.Ascend, wholeCards: true},
+	{name: "huawei.com/npu", vendor: gpu.Ascend, wholeCards: true},
+	{name: "huawei.com/Ascend*", vendor: gpu.Ascend}, // Ascend910-2c and other vNPUs
+	{name: "huawei.com/npu*", vendor: gpu.Ascend},    // npu-core
+	{name: "kunlunxin.com/*", vendor: gpu.Kunlun},
+	{name: "iluvatar.com/gpu", vendor: gpu.Iluvatar, wholeCards: true},
+	{name: "iluvatar.com/*", vendor: gpu.Iluvatar},
+	{name: "iluvatar.ai/*", vendor: gpu.Iluvatar},
+	{name: "metax-tech.com/*", vendor: gpu.Metax},
+	{name: "enflame.com/*", vendor: gpu.Enflame}, // shared-gcu, gcu-count, vgcu
 }
 
 // plainOf returns the plain resource of this name, nil if it is none.
@@ -67,7 +71,7 @@ func vendorOf(name corev1.ResourceName) (gpu.Vendor, bool) {
 	if f := formOf(name); f != nil {
 		return f.vendor, true
 	}
-	if p := plainOf(name); p != nil {
+	if p := plainOf(name); p != nil && p.idle == "" {
 		return p.vendor, true
 	}
 	return "", false
@@ -79,12 +83,25 @@ func (c container) plainFaults() (faults []error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		p, q := plainOf(name), all[name]
 		switch {
-		case p == nil || q.IsZero():
+		case p == nil || p.idle != "" || q.IsZero():
 		case p.wholeCards:
 			faults = append(faults, fmt.Errorf("%s: is given out by the vendor's own device plugin alone; for whole cards write %s, or one of %s",
 				name, ResourceGPU, join(countsOf(p.vendor))))
 		default:
 			faults = append(faults, fmt.Errorf("%s: is not handled; ask by one of %s", name, join(countsOf(p.vendor))))
+		}
+	}
+	return faults
+}
+
+// idleFaults names the pod's resources that give out nothing and would be
+// ignored. They make nothing uncertain: what a pod holds does not depend on them.
+func idleFaults(pod *corev1.Pod) (faults []error) {
+	for _, c := range containers(pod) {
+		for _, name := range slices.Sorted(maps.Keys(c.all())) {
+			if p := plainOf(name); p != nil && p.idle != "" {
+				faults = append(faults, fmt.Errorf("%s: %s: %s", c.field, name, p.idle))
+			}
 		}
 	}
 	return faults
@@ -106,7 +123,7 @@ func plainAsks(pod *corev1.Pod) (asks []gpu.Ask) {
 	for _, c := range containers(pod) {
 		for name, q := range c.all() {
 			p := plainOf(name)
-			if p == nil || q.IsZero() {
+			if p == nil || p.idle != "" || q.IsZero() {
 				continue
 			}
 			ask := gpu.Ask{Container: c.Name, Role: c.role, Vendor: p.vendor}

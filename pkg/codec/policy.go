@@ -91,6 +91,7 @@ func settings(p *v1alpha1.SchedulerPolicy) (policy.Settings, []error) {
 		errs = append(errs, fmt.Errorf("deviceCoreScaling: %w", err))
 	}
 	s.SliceCores = policy.SliceCores(p.Spec.DefaultSliceCores)
+	s.Injection = policy.Injection(p.Spec.Injection)
 	return s, errs
 }
 

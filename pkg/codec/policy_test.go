@@ -21,6 +21,7 @@ func TestPolicy(t *testing.T) {
 		"an empty spec":           {head + "spec: {}", func(*policy.Settings) {}},
 		"comments around":         {"# ours\n---\n" + head + "---\n# the end\n", func(*policy.Settings) {}},
 		"JSON":                    {`{"apiVersion":"heteroflow.io/v1alpha1","kind":"SchedulerPolicy","metadata":{"name":"default"}}`, func(*policy.Settings) {}},
+		"injection":               {head + "spec: {injection: downwardAPI}", func(s *policy.Settings) { s.Injection = policy.InjectionDownwardAPI }},
 		"a plugin off":            {head + "spec: {plugins: [{name: spread, enabled: false}]}", func(s *policy.Settings) { s.Plugins[0].Enabled = false }},
 		"a plugin on and heavier": {head + "spec: {plugins: [{name: binpack, enabled: true, weight: 2.5}]}", func(s *policy.Settings) { s.Plugins[1].Enabled, s.Plugins[1].Weight = true, 2.5 }},
 		"no weight is not 0":      {head + "spec: {plugins: [{name: spread}]}", func(*policy.Settings) {}},
@@ -74,6 +75,7 @@ func TestPolicyRefused(t *testing.T) {
   deviceMemoryScaling: 0.9
   deviceCoreScaling: 10.001
   defaultSliceCores: half
+  injection: cdi
 `, []string{
 			"plugins[spread]: named twice",
 			"memoryReserve.percent: 91 is outside 0..90",
@@ -81,6 +83,7 @@ func TestPolicyRefused(t *testing.T) {
 			"deviceMemoryScaling: 0.9 is outside 1..10",
 			"deviceCoreScaling: 10.001 is outside 1..10",
 			`defaultSliceCores: "half" is not proportional or none`,
+			`injection: "cdi" is not downwardAPI`,
 			"plugins[binpack].weight: -1 is outside 0..1000",
 			"plugins[nvlnik]: there is no such plugin",
 			"plugins[resource-filter]: cannot be disabled",

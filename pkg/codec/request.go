@@ -28,7 +28,8 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 		return r, nil
 	}
 	r.Asks = found
-	if err := errors.Join(err, readAnnotations(&r, pod.Annotations)); err != nil {
+	ignored := append(idleFaults(pod), strays(pod, pod.Annotations, pod.Labels, true)...)
+	if err := errors.Join(err, errors.Join(ignored...), readAnnotations(&r, pod.Annotations)); err != nil {
 		r.Asks = nil
 		return r, err
 	}

@@ -1,0 +1,254 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	registration "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+func TestNumbers(t *testing.T) {
+	tests := map[string]struct {
+		asking string // the container that asks for a card; "": none does
+		inits  []string
+		apps   []string
+		record string
+		want   string
+	}{
+		"nobody asks":                   {"", nil, []string{"a"}, `{"a":3}`, ""},
+		"places":                        {"b", []string{"a"}, []string{"b", "c"}, "", `{"a":0,"b":1,"c":2}`},
+		"kept":                          {"b", nil, []string{"b"}, `{"b":7}`, `{"b":7}`},
+		"kept, the largest":             {"b", nil, []string{"b"}, `{"b":9999}`, `{"b":9999}`},
+		"the lowest free ones":          {"a", []string{"x"}, []string{"y", "a", "z"}, `{"a":1}`, `{"a":1,"x":0,"y":2,"z":3}`},
+		"one that has gone is free":     {"a", nil, []string{"n", "a"}, `{"a":1,"gone":0}`, `{"a":1,"n":0}`},
+		"one record in another writing": {"a", nil, []string{"a"}, ` { "a" : 2 } `, `{"a":2}`},
+		"two of one number":             {"a", nil, []string{"a", "b"}, `{"a":4,"b":4}`, `{"a":0,"b":1}`},
+		"too large":                     {"a", nil, []string{"a"}, `{"a":10000}`, `{"a":0}`},
+		"negative":                      {"a", nil, []string{"a"}, `{"a":-1}`, `{"a":0}`},
+		"no number":                     {"a", nil, []string{"a"}, `{"a":"1"}`, `{"a":0}`},
+		"no record":                     {"a", nil, []string{"a"}, `null`, `{"a":0}`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{}
+			if tc.record != "" {
+				pod.Annotations = map[string]string{AnnotationContainers: tc.record}
+			}
+			pod.Spec.InitContainers, pod.Spec.Containers = someAsking(tc.inits, tc.asking), someAsking(tc.apps, tc.asking)
+			if got := Numbers(pod); got != tc.want {
+				t.Errorf("Numbers = %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// someAsking are containers of which one asks for a card.
+func someAsking(names []string, asking string) (all []corev1.Container) {
+	for _, name := range names {
+		c := corev1.Container{Name: name}
+		if name == asking {
+			c.Resources.Limits = quantities("heteroflow.io/gpu", "1")
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func TestAsksForCards(t *testing.T) {
+	tests := map[string]struct {
+		limits, requests corev1.ResourceList
+		want             bool
+	}{
+		"nothing":                   {nil, nil, false},
+		"processors":                {quantities("cpu", "1", "example.com/fpga", "1"), nil, false},
+		"a form":                    {quantities("cpu", "1", "mthreads.com/sgpu-memory", "2"), nil, true},
+		"in requests alone":         {nil, quantities("nvidia.com/gpu", "1"), true},
+		"none of it":                {quantities("nvidia.com/gpu", "0"), quantities("nvidia.com/gpu", "0"), false},
+		"a name that nobody has":    {quantities("heteroflow.io/gpus", "0"), nil, true},
+		"with a quota's prefix":     {quantities("requests.nvidia.com/gpu", "1"), nil, true},
+		"such a prefix of others":   {quantities("limits.example.com/fpga", "1"), nil, false},
+		"a device plugin's own":     {quantities("nvidia.com/mig-1g.5gb", "1"), nil, false},
+		"a domain that is not ours": {quantities("heteroflow.io.example.com/gpu", "1"), nil, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := corev1.Container{Resources: corev1.ResourceRequirements{Limits: tc.limits, Requests: tc.requests}}
+			for _, spec := range []corev1.PodSpec{{Containers: []corev1.Container{{}, c}}, {InitContainers: []corev1.Container{c}}} {
+				pod := &corev1.Pod{Spec: spec}
+				if got := AsksForCards(pod); got != tc.want || Concerns(pod) != tc.want {
+					t.Errorf("AsksForCards = %t, Concerns = %t, want %t", got, Concerns(pod), tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestCarried(t *testing.T) {
+	pod := &corev1.Pod{}
+	pod.Annotations = map[string]string{
+		AnnotationAllocation: "", AnnotationEpoch: "", AnnotationPort: "", AnnotationPreemptCount: "", AnnotationContainers: "", AnnotationGPUType: "",
+		"heteroflow.io/visible-devices-12": "", "heteroflow.io/mem-limit-0": "", "heteroflow.io/core-limit-0": "", "heteroflow.io/core-limit-x": "",
+		AnnotationHAMiNode: "", AnnotationHAMiAllocated: "", "hami.io/gpu-type": "", "a/b": "",
+	}
+	pod.Labels = map[string]string{BoundByLabel: "x", "app": ""}
+	annotations, labels := Carried(pod)
+	want := []string{
+		"hami.io/bind-node", "hami.io/device-allocated", "heteroflow.io/allocation", "heteroflow.io/core-limit-0", "heteroflow.io/epoch",
+		"heteroflow.io/mem-limit-0", "heteroflow.io/port", "heteroflow.io/preempt-count", "heteroflow.io/visible-devices-12",
+	}
+	if diff := cmp.Diff(want, annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"heteroflow.io/bound-by"}, labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// The variables are typed here from vendors.md, and from the documentation of
+// Hygon's container toolkit.
+func TestEveryVendorHasAVariable(t *testing.T) {
+	want := map[gpu.Vendor]string{
+		gpu.Musa: "MTHREADS_VISIBLE_DEVICES", gpu.Hygon: "DCU_VISIBLE_DEVICES", gpu.Cambricon: "CAMBRICON_VISIBLE_DEVICES",
+		gpu.Biren: "BIREN_VISIBLE_DEVICES", gpu.Ascend: "ASCEND_VISIBLE_DEVICES", gpu.Kunlun: "XPU_VISIBLE_DEVICES",
+		gpu.Iluvatar: "IX_VISIBLE_DEVICES", gpu.Nvidia: "NVIDIA_VISIBLE_DEVICES", gpu.Metax: "CUDA_VISIBLE_DEVICES", gpu.Enflame: "ENFLAME_VISIBLE_DEVICES",
+	}
+	got := map[gpu.Vendor]string{}
+	document, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range gpu.Vendors() {
+		vars, err := Variables(gpu.Ask{Count: 1, Whole: true}, v)
+		if err != nil || len(vars) != 1 {
+			t.Fatalf("%s: %v, %v", v, vars, err)
+		}
+		got[v] = vars[0].Name
+		if row := fmt.Sprintf("| `%s` | `%s`", v, vars[0].Name); !strings.Contains(string(document), row) {
+			t.Errorf("docs/operations.md lacks %q", row)
+		}
+		for _, hidden := range Hidden(v) {
+			if hidden.Name != vars[0].Name || hidden.Value == "" {
+				t.Errorf("%s is hidden by %+v", v, hidden)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("variables (-want +got):\n%s", diff)
+	}
+	if len(Hidden("")) > 0 {
+		t.Error("no vendor is hidden")
+	}
+}
+
+// A variable that a library reads in the container is the author's to set: it
+// chooses among the cards that the container has got.
+func TestShowsCards(t *testing.T) {
+	for variable, want := range map[string]bool{"NVIDIA_VISIBLE_DEVICES": true, "DCU_VISIBLE_DEVICES": true, "CUDA_VISIBLE_DEVICES": false, "XPU_VISIBLE_DEVICES": false, "PATH": false} {
+		if got := ShowsCards(variable); got != want {
+			t.Errorf("ShowsCards(%s) = %t", variable, got)
+		}
+	}
+}
+
+// Pods that the API server does not send are pods let through unchecked: every
+// name that a request can be made by has to match.
+func TestExampleSendsEveryPodOfOurs(t *testing.T) {
+	text, err := os.ReadFile("../../examples/admission.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mutating registration.MutatingWebhookConfiguration
+	var validating registration.ValidatingWebhookConfiguration
+	documents := bytes.Split(text, []byte("\n---\n"))
+	if len(documents) != 2 {
+		t.Fatalf("%d documents, want 2", len(documents))
+	}
+	if err := yaml.UnmarshalStrict(documents[0], &mutating); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(documents[1], &validating); err != nil {
+		t.Fatal(err)
+	}
+	const name = "asks-for-cards-or-has-a-key-of-ours"
+	expression := condition(t, mutating.Webhooks[0].MatchConditions, name)
+	if other := condition(t, validating.Webhooks[0].MatchConditions, name); other != expression {
+		t.Error("the two expressions differ")
+	}
+	_, rest, _ := strings.Cut(expression, "name.matches(r'")
+	pattern, _, ok := strings.Cut(rest, "')")
+	if !ok {
+		t.Fatalf("no pattern in %s", expression)
+	}
+	names := regexp.MustCompile(pattern)
+	for _, resource := range ManagedResources() {
+		for _, prefix := range []string{"", "limits.", "requests."} {
+			if !names.MatchString(prefix + string(resource)) {
+				t.Errorf("a pod that asks for %s%s is not sent", prefix, resource)
+			}
+		}
+	}
+	for _, p := range plains {
+		if !names.MatchString(p.name) {
+			t.Errorf("a pod that asks for %s is not sent", p.name)
+		}
+	}
+	for _, other := range []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/nvidia.com/gpu", "xnvidia.com/gpu", "nvidia.com.example.com/gpu"} {
+		if names.MatchString(other) {
+			t.Errorf("a pod that asks for %s is sent", other)
+		}
+	}
+	for _, key := range []string{"'" + own + "'", "'" + AnnotationHAMiNode + "'", "'" + AnnotationHAMiAllocated + "'"} {
+		if !strings.Contains(expression, key) {
+			t.Errorf("a pod with %s is not sent", key)
+		}
+	}
+}
+
+func condition(t *testing.T, all []registration.MatchCondition, name string) string {
+	t.Helper()
+	for _, c := range all {
+		if c.Name == name {
+			return c.Expression
+		}
+	}
+	t.Fatalf("no condition %s", name)
+	return ""
+}
+
+// The classes are those that admission gives to pods. The file is plain YAML
+// that a chart's templating passes on as it is.
+func TestPriorityClassesGolden(t *testing.T) {
+	const path = "../../charts/heteroflow/templates/priorityclasses.yaml"
+	want := priorityClasses()
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
+	}
+}
+
+func priorityClasses() string {
+	var b strings.Builder
+	b.WriteString("# Made by `go test ./pkg/codec -run Golden -update`. Do not edit.\n")
+	for n := range mostPriority + 1 {
+		fmt.Fprintf(&b, "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n  name: %s\n", PriorityClass(n))
+		fmt.Fprintf(&b, "value: %d\nglobalDefault: false\ndescription: Of pods with the annotation %s %d.\n", n, AnnotationPriority, n)
+	}
+	return b.String()
+}
