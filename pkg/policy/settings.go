@@ -20,6 +20,7 @@ type Settings struct {
 	MemoryScale Scale      // of slices' memory
 	CoreScale   Scale      // of slices' compute
 	SliceCores  SliceCores // compute of a slice that names none
+	Injection   Injection
 }
 
 // Plugin is the configuration of one plugin.
@@ -52,6 +53,17 @@ const (
 	SliceCoresByForm       SliceCores = ""
 	SliceCoresProportional SliceCores = "proportional"
 	SliceCoresNone         SliceCores = "none"
+)
+
+// Injection says how containers are shown their cards where no component of
+// the node does it.
+type Injection string
+
+// With InjectionDownwardAPI admission adds variables that read our annotations
+// to each container that asks for cards.
+const (
+	InjectionNone        Injection = ""
+	InjectionDownwardAPI Injection = "downwardAPI"
 )
 
 // Default returns the settings that hold without a policy: spread, 10 % or
@@ -89,6 +101,9 @@ func (s Settings) Validate() error {
 	case SliceCoresByForm, SliceCoresProportional, SliceCoresNone:
 	default:
 		fault("defaultSliceCores: %q is not proportional or none", s.SliceCores)
+	}
+	if s.Injection != InjectionNone && s.Injection != InjectionDownwardAPI {
+		fault("injection: %q is not downwardAPI; leave it out for none", s.Injection)
 	}
 	return errors.Join(append(errs, s.validatePlugins()...)...)
 }

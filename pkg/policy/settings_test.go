@@ -43,6 +43,8 @@ func TestValidate(t *testing.T) {
 		"slice cores proportional":  {func(s *Settings) { s.SliceCores = SliceCoresProportional }, nil},
 		"slice cores none":          {func(s *Settings) { s.SliceCores = SliceCoresNone }, nil},
 		"slice cores of no kind":    {func(s *Settings) { s.SliceCores = "half" }, []string{`defaultSliceCores: "half" `}},
+		"injection by admission":    {func(s *Settings) { s.Injection = InjectionDownwardAPI }, nil},
+		"injection of no kind":      {func(s *Settings) { s.Injection = "none" }, []string{`injection: "none" is not downwardAPI; leave it out for none`}},
 		"unknown plugin":            {plugins(Plugin{Name: "fast"}), []string{"plugins[fast]: there is no such plugin"}},
 		"plugin without a name":     {plugins(Plugin{}), []string{"plugins[]: there is no such plugin"}},
 		"names are exact":           {plugins(Plugin{Name: "Spread"}), []string{"plugins[Spread]: there is no such plugin"}},
@@ -67,10 +69,11 @@ func TestValidate(t *testing.T) {
 					Plugins:    []Plugin{{Name: "fast", Weight: -1}, {Name: "tenant", Args: []byte("1")}},
 					Reserve:    Reserve{-1, -1},
 					SliceCores: "half",
+					Injection:  "cdi",
 				}
 			},
 			[]string{
-				"memoryReserve.percent: ", "memoryReserve.fixedMiB: ", "deviceMemoryScaling: ", "deviceCoreScaling: ", "defaultSliceCores: ",
+				"memoryReserve.percent: ", "memoryReserve.fixedMiB: ", "deviceMemoryScaling: ", "deviceCoreScaling: ", "defaultSliceCores: ", "injection: ",
 				"plugins[fast]: ", "plugins[fast].weight: ", "plugins[tenant]: ", "plugins[tenant].args: ",
 			},
 		},

@@ -52,6 +52,11 @@ type SchedulerPolicySpec struct {
 	// "proportional" to its memory, or "none" reserved. Left out: proportional
 	// for the neutral form, none for the vendors' forms.
 	DefaultSliceCores string `json:"defaultSliceCores,omitempty"`
+
+	// Injection is how containers are shown their cards where no component of
+	// the node does it: "downwardAPI" has admission add the vendors'
+	// visibility variables to them. Left out: not at all.
+	Injection string `json:"injection,omitempty"`
 }
 
 // PluginPolicy changes one plugin.

@@ -19,6 +19,7 @@ func full() *SchedulerPolicy {
 			DeviceMemoryScaling: &scale,
 			DeviceCoreScaling:   &scale,
 			DefaultSliceCores:   "none",
+			Injection:           "downwardAPI",
 		},
 	}
 }
