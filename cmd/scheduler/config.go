@@ -15,23 +15,26 @@ import (
 	"heteroflow.io/heteroflow/pkg/server"
 )
 
-// name is what the program calls itself.
+// name is what the program calls itself, and the schedulerName of our pods.
 const name = "heteroflow-scheduler"
 
 // config is what the flags and the files that they name say.
 type config struct {
-	kubeconfig      string
-	policyFile      string
-	extenderAddress string
-	metricsAddress  string
-	bindTimeout     time.Duration
-	lockWait        time.Duration
-	readback        time.Duration
-	linger          time.Duration
-	settle          time.Duration
-	qps             float64
-	burst           int
-	version         bool
+	kubeconfig       string
+	policyFile       string
+	extenderAddress  string
+	metricsAddress   string
+	admissionAddress string
+	certFile         string // of admission; empty: there is none
+	keyFile          string
+	bindTimeout      time.Duration
+	lockWait         time.Duration
+	readback         time.Duration
+	linger           time.Duration
+	settle           time.Duration
+	qps              float64
+	burst            int
+	version          bool
 
 	settings policy.Settings
 }
@@ -67,6 +70,9 @@ func (c *config) flags() *flag.FlagSet {
 	f.StringVar(&c.policyFile, "policy", "", "file with a SchedulerPolicy; built-in defaults without it")
 	f.StringVar(&c.extenderAddress, "extender-address", "127.0.0.1:9000", "of the extender routes; loopback only")
 	f.StringVar(&c.metricsAddress, "metrics-address", ":9395", "of metrics and health")
+	f.StringVar(&c.admissionAddress, "admission-address", ":9443", "of the admission webhooks, with --tls-cert-file")
+	f.StringVar(&c.certFile, "tls-cert-file", "", "certificate of the admission webhooks, read again when it changes; no admission without it")
+	f.StringVar(&c.keyFile, "tls-private-key-file", "", "key of the certificate")
 	f.DurationVar(&c.bindTimeout, "bind-timeout", 20*time.Second, "of one bind, from its arrival; it has to lie below kube-scheduler's httpTimeout")
 	f.DurationVar(&c.lockWait, "lock-wait", 5*time.Second, "longest wait for another bind of the same pod or node")
 	f.DurationVar(&c.readback, "readback-timeout", 5*time.Second, "longest search for the outcome of a Binding; a part of --bind-timeout")
@@ -83,6 +89,9 @@ func (c *config) check() error {
 	var errs []error
 	if err := server.CheckLoopback(c.extenderAddress); err != nil {
 		errs = append(errs, fmt.Errorf("--extender-address: %w", err))
+	}
+	if (c.certFile == "") != (c.keyFile == "") {
+		errs = append(errs, errors.New("--tls-cert-file, --tls-private-key-file: one is of no use without the other"))
 	}
 	for _, d := range []struct {
 		flag  string

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := config{
-		extenderAddress: "127.0.0.1:9000", metricsAddress: ":9395",
+		extenderAddress: "127.0.0.1:9000", metricsAddress: ":9395", admissionAddress: ":9443",
 		bindTimeout: 20 * time.Second, lockWait: 5 * time.Second, readback: 5 * time.Second, linger: time.Minute, settle: 30 * time.Second,
 		qps: 500, burst: 1000, settings: policy.Default(),
 	}
@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 
 func TestFlagsAreRead(t *testing.T) {
 	manifest := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {memoryReserve: {percent: 7, fixedMiB: 0}}\n")
-	got, err := parse(strings.Fields("--kubeconfig k --extender-address [::1]:1 --metrics-address 0.0.0.0:2 --bind-timeout 9s --lock-wait 2s "+
+	got, err := parse(strings.Fields("--kubeconfig k --extender-address [::1]:1 --metrics-address 0.0.0.0:2 --admission-address :3 --tls-cert-file c --tls-private-key-file p --bind-timeout 9s --lock-wait 2s "+
 		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --kube-api-qps 5.5 --kube-api-burst 6 -v=4 --policy "+manifest), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +49,7 @@ func TestFlagsAreRead(t *testing.T) {
 	settings.Reserve = policy.Reserve{Percent: 7}
 	want := config{
 		kubeconfig: "k", policyFile: manifest, extenderAddress: "[::1]:1", metricsAddress: "0.0.0.0:2",
+		admissionAddress: ":3", certFile: "c", keyFile: "p",
 		bindTimeout: 9 * time.Second, lockWait: 2 * time.Second, readback: 3 * time.Second, linger: 4 * time.Second, settle: 7 * time.Second,
 		qps: 5.5, burst: 6, settings: settings,
 	}
@@ -79,6 +80,8 @@ func TestMisuse(t *testing.T) {
 		"open to all":           {"--extender-address :9000", "--extender-address: \"\" is not a loopback host"},
 		"open to the network":   {"--extender-address 192.0.2.1:9000", "--extender-address: \"192.0.2.1\" is not a loopback host"},
 		"no port":               {"--extender-address 127.0.0.1", "--extender-address: address 127.0.0.1: missing port"},
+		"no key":                {"--tls-cert-file c", "--tls-cert-file, --tls-private-key-file: one is of no use"},
+		"no certificate":        {"--tls-private-key-file k", "--tls-cert-file, --tls-private-key-file: one is of no use"},
 		"two faults, one line":  {"--kube-api-qps 0 --kube-api-burst 0", "--kube-api-qps: 0 is not more than 0; --kube-api-burst: 0 is less than 1"},
 		"something else":        {"run", `"run": there are only flags`},
 		"no such policy":        {"--policy /nowhere/policy.yaml", "--policy: open /nowhere/policy.yaml"},

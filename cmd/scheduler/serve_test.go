@@ -2,15 +2,20 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	certutil "k8s.io/client-go/util/cert"
 )
 
 // api is an API server with what it streams of nodes and pods; other requests
@@ -52,7 +57,7 @@ func TestServes(t *testing.T) {
 	}
 	extender, public := listen(t), listen(t)
 	ran := make(chan error, 1)
-	go func() { ran <- p.run(ctx, extender, public) }()
+	go func() { ran <- p.run(ctx, listeners{extender: extender, public: public}) }()
 
 	get := func(l net.Listener, path string) (int, string) {
 		answer, err := http.Get("http://" + l.Addr().String() + path)
@@ -120,7 +125,7 @@ func TestStoppingFinishesABind(t *testing.T) {
 	}
 	extender := listen(t)
 	ran := make(chan error, 1)
-	go func() { ran <- p.run(ctx, extender, listen(t)) }()
+	go func() { ran <- p.run(ctx, listeners{extender: extender, public: listen(t)}) }()
 	for !p.cluster.Ready() {
 		runtime.Gosched()
 	}
@@ -148,14 +153,92 @@ func TestAddressTaken(t *testing.T) {
 	taken := listen(t)
 	defer func() { _ = taken.Close() }()
 	kubeconfig := emptyCluster(t)
+	cert, key := certificate(t)
+	at := func(extender, metrics, admission string) []string {
+		return []string{"--extender-address", extender, "--metrics-address", metrics, "--admission-address", admission, "--tls-cert-file", cert, "--tls-private-key-file", key}
+	}
+	const free = "127.0.0.1:0"
 	for flag, args := range map[string][]string{
-		"--extender-address": {"--extender-address", taken.Addr().String(), "--metrics-address", "127.0.0.1:0"},
-		"--metrics-address":  {"--extender-address", "127.0.0.1:0", "--metrics-address", taken.Addr().String()},
+		"--extender-address":  at(taken.Addr().String(), free, free),
+		"--metrics-address":   at(free, taken.Addr().String(), free),
+		"--admission-address": at(free, free, taken.Addr().String()),
 	} {
 		var complaint strings.Builder
 		status := run(t.Context(), append(args, "--kubeconfig", kubeconfig), io.Discard, &complaint)
 		if status != exitFailed || !strings.Contains(complaint.String(), flag+": listen tcp") {
 			t.Errorf("%s: status %d, complaint %q", flag, status, complaint.String())
+		}
+	}
+}
+
+// certificate makes one for 127.0.0.1 in two files.
+func certificate(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	cert, key, err := certutil.GenerateSelfSignedCertKey("127.0.0.1", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write(t, string(cert)), write(t, string(key))
+}
+
+// With a certificate the API server is answered too, by the policy that the program was given.
+func TestServesAdmission(t *testing.T) {
+	cert, key := certificate(t)
+	injecting := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {injection: downwardAPI}\n")
+	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t), "--policy", injecting, "--tls-cert-file", cert, "--tls-private-key-file", key}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p, err := wire(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	webhooks := listen(t)
+	ran := make(chan error, 1)
+	go func() { ran <- p.run(ctx, listeners{extender: listen(t), public: listen(t), webhooks: webhooks}) }()
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, cert)}}}
+	answer, err := client.Post("https://"+webhooks.Addr().String()+"/webhook/validate", "application/json", strings.NewReader(
+		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE",`+
+			`"object":{"metadata":{"name":"p"},"spec":{"schedulerName":"heteroflow-scheduler","containers":[{"name":"c","resources":{"limits":{"heteroflow.io/gpu":"1"}}}]}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, text := read(t, answer); code != http.StatusOK || !strings.Contains(text, `"allowed":false`) || !strings.Contains(text, "write annotation heteroflow.io/gpu-type") {
+		t.Errorf("validate = %d %s", code, text)
+	}
+	client.CloseIdleConnections()
+	stop()
+	if err := <-ran; err != nil {
+		t.Errorf("run = %v, want nil", err)
+	}
+}
+
+func roots(t *testing.T, file string) *x509.CertPool {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		t.Fatal("no certificate")
+	}
+	return pool
+}
+
+// A certificate that cannot be read ends the program before it serves anything.
+func TestCertificateCannotBeRead(t *testing.T) {
+	cert, key := certificate(t)
+	for name, args := range map[string][]string{
+		"no file":             {"--tls-cert-file", cert, "--tls-private-key-file", "/nowhere/key"},
+		"one of another pair": {"--tls-cert-file", cert, "--tls-private-key-file", cert},
+		"exchanged":           {"--tls-cert-file", key, "--tls-private-key-file", cert},
+	} {
+		var complaint strings.Builder
+		status := run(t.Context(), append(args, "--kubeconfig", emptyCluster(t)), io.Discard, &complaint)
+		if status != exitFailed || !strings.Contains(complaint.String(), "--tls-cert-file, --tls-private-key-file: ") {
+			t.Errorf("%s: status %d, complaint %q", name, status, complaint.String())
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -31,16 +32,50 @@ func serve(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
-	extender, err := net.Listen("tcp", cfg.extenderAddress)
+	l, err := open(cfg)
 	if err != nil {
-		return fmt.Errorf("--extender-address: %w", err)
+		return err
 	}
-	public, err := net.Listen("tcp", cfg.metricsAddress)
-	if err != nil {
-		return errors.Join(fmt.Errorf("--metrics-address: %w", err), extender.Close())
+	klog.FromContext(ctx).Info("starting", "version", version, "extender", l.extender.Addr(), "metrics", l.public.Addr())
+	if l.webhooks == nil {
+		klog.FromContext(ctx).Info("admission is off: there is no --tls-cert-file")
+	} else {
+		klog.FromContext(ctx).Info("admission is on", "address", l.webhooks.Addr(), "certificate", cfg.certFile)
 	}
-	klog.FromContext(ctx).Info("starting", "version", version, "extender", extender.Addr(), "metrics", public.Addr())
-	return p.run(ctx, extender, public)
+	return p.run(ctx, l)
+}
+
+// listeners are where the program is asked.
+type listeners struct {
+	extender, public net.Listener
+	webhooks         net.Listener // nil where there is no certificate
+}
+
+// open opens all, or none.
+func open(cfg config) (l listeners, err error) {
+	var opened []net.Listener
+	for _, at := range []struct {
+		flag, address string
+		into          *net.Listener
+		off           bool
+	}{
+		{"--extender-address", cfg.extenderAddress, &l.extender, false},
+		{"--metrics-address", cfg.metricsAddress, &l.public, false},
+		{"--admission-address", cfg.admissionAddress, &l.webhooks, cfg.certFile == ""},
+	} {
+		if at.off {
+			continue
+		}
+		if *at.into, err = net.Listen("tcp", at.address); err != nil {
+			err = fmt.Errorf("%s: %w", at.flag, err)
+			for _, other := range opened {
+				err = errors.Join(err, other.Close())
+			}
+			return listeners{}, err
+		}
+		opened = append(opened, *at.into)
+	}
+	return l, nil
 }
 
 // program is all parts, put together.
@@ -49,8 +84,9 @@ type program struct {
 	engine  *engine.Engine
 	events  *kube.Events
 	server  *server.Server
-	longest time.Duration // of one answer
-	settle  time.Duration // between two looks for holds that nobody confirms
+	cert    *server.Certificate // of the webhooks
+	longest time.Duration       // of one answer
+	settle  time.Duration       // between two looks for holds that nobody confirms
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -59,6 +95,11 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		return nil, err
 	}
 	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle}
+	if cfg.certFile != "" {
+		if p.cert, err = server.ReadCertificate(cfg.certFile, cfg.keyFile, klog.FromContext(ctx)); err != nil {
+			return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
+		}
+	}
 	boundary := tenancy.Separate{}
 	books := ledger.New(boundary)
 	ready := func() bool { return p.cluster.Ready() }
@@ -81,7 +122,8 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	})
 	p.server = server.New(server.Config{
 		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: books.Snapshot, BindTimeout: cfg.bindTimeout,
-		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name},
+		Decode:    func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	})
 	return p, nil
 }
@@ -113,7 +155,7 @@ func restConfig(file string) (*rest.Config, error) {
 
 // run answers until ctx ends. What answers lean on ends after them: a bind in
 // flight still needs the pods and the ledger.
-func (p *program) run(ctx context.Context, extender, public net.Listener) error {
+func (p *program) run(ctx context.Context, l listeners) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var support errgroup.Group
@@ -122,8 +164,11 @@ func (p *program) run(ctx context.Context, extender, public net.Listener) error 
 	support.Go(func() error { return p.engine.Run(behind, p.settle) })
 
 	front, ctx := errgroup.WithContext(ctx)
-	front.Go(func() error { return server.Serve(ctx, extender, p.server.Extender(), p.longest) })
-	front.Go(func() error { return server.Serve(ctx, public, p.server.Public(), p.longest) })
+	front.Go(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
+	front.Go(func() error { return server.Serve(ctx, l.public, p.server.Public(), p.longest) })
+	if l.webhooks != nil {
+		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
+	}
 	err := front.Wait()
 	stop()
 	if ended := support.Wait(); !errors.Is(ended, context.Canceled) {

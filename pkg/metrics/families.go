@@ -80,6 +80,26 @@ const (
 	BindError    BindOutcome = "error"
 )
 
+// AdmissionOperation is what admission is asked for.
+type AdmissionOperation string
+
+// The operations.
+const (
+	Mutate   AdmissionOperation = "mutate"
+	Validate AdmissionOperation = "validate"
+)
+
+// AdmissionOutcome is how a request for admission ended.
+type AdmissionOutcome string
+
+// Patched: allowed with changes. Error: the request could not be understood.
+const (
+	AdmissionAllowed AdmissionOutcome = "allowed"
+	AdmissionPatched AdmissionOutcome = "patched"
+	AdmissionRefused AdmissionOutcome = "refused"
+	AdmissionError   AdmissionOutcome = "error"
+)
+
 // CardState is where a card stands. Every card is in exactly one.
 type CardState string
 
@@ -109,6 +129,12 @@ func bindOutcomes() []BindOutcome {
 	return []BindOutcome{BindBound, BindAlready, BindConflict, BindRefused, BindUnknown, BindError}
 }
 
+func admissionOperations() []AdmissionOperation { return []AdmissionOperation{Mutate, Validate} }
+
+func admissionOutcomes() []AdmissionOutcome {
+	return []AdmissionOutcome{AdmissionAllowed, AdmissionPatched, AdmissionRefused, AdmissionError}
+}
+
 func cardStates() []CardState {
 	return []CardState{CardUnhealthy, CardExclusive, CardShared, CardClosed, CardFree}
 }
@@ -132,6 +158,8 @@ const (
 	nameFilterOutcomes  = "heteroflow_filter_outcomes_total"
 	nameBindOutcomes    = "heteroflow_bind_outcomes_total"
 	nameBindInFlight    = "heteroflow_bind_in_flight"
+	nameAdmissions      = "heteroflow_admission_requests_total"
+	nameAdmissionTime   = "heteroflow_admission_duration_seconds"
 	nameCards           = "heteroflow_cards"
 	nameCardMemory      = "heteroflow_card_memory_mib"
 	nameHolds           = "heteroflow_holds"
@@ -145,6 +173,7 @@ const (
 func Families() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
+	operation := Label{Name: "operation", Values: texts(admissionOperations())}
 	reason := Label{Name: "reason", Values: reasonCodes(), About: "see [reasons](reasons.md)"}
 	return []Family{
 		{nameRequests, Counter, "Requests on the extender listener, by route and HTTP status.",
@@ -156,6 +185,9 @@ func Families() []Family {
 		{nameBindOutcomes, Counter, "Bind calls: bound now, bound so already, overtaken by a change, refused, outcome unknown, or failed otherwise.",
 			[]Label{{Name: "outcome", Values: texts(bindOutcomes())}}},
 		{nameBindInFlight, Gauge, "Bind calls being worked on.", nil},
+		{nameAdmissions, Counter, "Requests for admission: allowed as it is, allowed with changes, refused, or not understood.",
+			[]Label{operation, {Name: "outcome", Values: texts(admissionOutcomes())}}},
+		{nameAdmissionTime, Histogram, "Time from an admission request's arrival to its answer.", []Label{operation}},
 		{nameCards, Gauge, "Cards in the ledger. Closed: without a holder of ours, but taken off for a foreign one, or cordoned.",
 			[]Label{vendor, {Name: "state", Values: texts(cardStates())}}},
 		{nameCardMemory, Gauge, "Card memory in MiB: usable for slices, and held. Held may pass usable, for a whole card takes the reserve too.",

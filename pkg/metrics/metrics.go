@@ -23,6 +23,8 @@ type Metrics struct {
 	filterOutcomes  *prometheus.CounterVec
 	bindOutcomes    *prometheus.CounterVec
 	bindInFlight    prometheus.Gauge
+	admissions      *prometheus.CounterVec
+	admissionTime   *prometheus.HistogramVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
 }
@@ -43,6 +45,8 @@ func New(v View) *Metrics {
 		filterOutcomes:  counters(nameFilterOutcomes),
 		bindOutcomes:    counters(nameBindOutcomes),
 		bindInFlight:    gauge(nameBindInFlight),
+		admissions:      counters(nameAdmissions),
+		admissionTime:   histograms(nameAdmissionTime),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
 	}
@@ -51,7 +55,7 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.eventsDropped, m.inventoryErrors,
+		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors,
 		newCollector(v),
 	)
 	return m
@@ -68,6 +72,12 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, o := range bindOutcomes() {
 		m.bindOutcomes.WithLabelValues(string(o))
+	}
+	for _, op := range admissionOperations() {
+		m.admissionTime.WithLabelValues(string(op))
+		for _, o := range admissionOutcomes() {
+			m.admissions.WithLabelValues(string(op), string(o))
+		}
 	}
 }
 
@@ -97,6 +107,12 @@ func (m *Metrics) BindStarted() { m.bindInFlight.Inc() }
 func (m *Metrics) Bound(o BindOutcome) {
 	m.bindInFlight.Dec()
 	m.bindOutcomes.WithLabelValues(string(o)).Inc()
+}
+
+// Admitted counts one answer of admission.
+func (m *Metrics) Admitted(op AdmissionOperation, o AdmissionOutcome, took time.Duration) {
+	m.admissions.WithLabelValues(string(op), string(o)).Inc()
+	m.admissionTime.WithLabelValues(string(op)).Observe(took.Seconds())
 }
 
 // EventDropped counts an event that nobody will see.

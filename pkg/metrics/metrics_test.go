@@ -108,6 +108,7 @@ func TestCounting(t *testing.T) {
 	m.BindStarted()
 	m.BindStarted()
 	m.Bound(BindUnknown)
+	m.Admitted(Mutate, AdmissionPatched, 150*time.Microsecond)
 	m.EventDropped()
 	m.InventoryError()
 
@@ -118,6 +119,8 @@ func TestCounting(t *testing.T) {
 		nameFilterOutcomes:  `heteroflow_filter_outcomes_total{outcome="refused"} 1`,
 		nameBindOutcomes:    `heteroflow_bind_outcomes_total{outcome="unknown"} 1`,
 		nameBindInFlight:    `heteroflow_bind_in_flight 1`,
+		nameAdmissions:      `heteroflow_admission_requests_total{operation="mutate",outcome="patched"} 1`,
+		nameAdmissionTime:   `heteroflow_admission_duration_seconds_bucket{operation="mutate",le="0.0002"} 1`,
 		nameEventsDropped:   `heteroflow_events_dropped_total 1`,
 		nameInventoryErrors: `heteroflow_inventory_errors_total 1`,
 		nameReady:           `heteroflow_ready 0`,

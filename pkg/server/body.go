@@ -27,10 +27,15 @@ func bad(format string, args ...any) error {
 
 // decode reads the body, all of it, as one JSON value.
 func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	return decodeUpTo(mostBody, w, r, into)
+}
+
+// decodeUpTo reads a body of at most that many bytes.
+func decodeUpTo(most int64, w http.ResponseWriter, r *http.Request, into any) error {
 	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
 		return err
 	}
-	body, err := read(w, r)
+	body, err := read(most, w, r)
 	if err != nil {
 		return err
 	}
@@ -55,16 +60,16 @@ func checkContentType(header string) error {
 	return nil
 }
 
-func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func read(most int64, w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var buf bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= mostBody {
+	if n := r.ContentLength; n > 0 && n <= most {
 		buf.Grow(int(n) + bytes.MinRead) // MinRead spares the last doubling
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, mostBody))
+	_, err := buf.ReadFrom(http.MaxBytesReader(w, r.Body, most))
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return nil, &badRequest{http.StatusRequestEntityTooLarge, fmt.Sprintf("body: longer than %d bytes", mostBody)}
+		return nil, &badRequest{http.StatusRequestEntityTooLarge, fmt.Sprintf("body: longer than %d bytes", most)}
 	case err != nil:
 		return nil, bad("body: %v", err)
 	}

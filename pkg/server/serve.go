@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,18 @@ const (
 // returns when those in progress have ended, or after longest. It closes l.
 // What longest bounds is also the time that one answer may take.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, longest time.Duration) error {
+	return serve(ctx, l, h, longest, (*http.Server).Serve)
+}
+
+// ServeTLS is Serve over TLS, with certificates of c.
+func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, longest time.Duration, c *Certificate) error {
+	return serve(ctx, l, h, longest, func(srv *http.Server, l net.Listener) error {
+		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+		return srv.ServeTLS(l, "", "")
+	})
+}
+
+func serve(ctx context.Context, l net.Listener, h http.Handler, longest time.Duration, answer func(*http.Server, net.Listener) error) error {
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTime,
@@ -32,7 +45,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, longest time.Dur
 		BaseContext:       func(net.Listener) context.Context { return ctx }, // for its logger
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- srv.Serve(l) }()
+	go func() { ended <- answer(srv, l) }()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
@@ -32,11 +33,19 @@ type Reporter interface {
 	Bound(b engine.Bound)
 }
 
+// Admission decides about pods as they are created or changed; package
+// admission has it. An error is for a request that cannot be understood.
+type Admission interface {
+	Mutate(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+	Validate(*admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error)
+}
+
 // Config is what a server works with.
 type Config struct {
-	Engine   Engine
-	Reporter Reporter
-	Metrics  *metrics.Metrics
+	Engine    Engine
+	Reporter  Reporter
+	Admission Admission
+	Metrics   *metrics.Metrics
 	// Decode reads a pod's request. Its error says which field is wrong.
 	Decode func(*corev1.Pod) (gpu.Request, error)
 	// Ready reports whether the ledger has been built from the API server.
@@ -73,19 +82,38 @@ func (s *Server) Public() http.Handler {
 	return r
 }
 
-// router has what both listeners have. It answers for exactly the paths it
-// knows: no redirects, which an HTTP client follows with another method.
+// Webhooks returns the routes for the API server. Admission goes by the pod
+// alone, so this listener is ready before the ledger has been built.
+func (s *Server) Webhooks() http.Handler {
+	r := newRouter()
+	r.POST("/webhook/mutate", s.admit(metrics.Mutate, s.cfg.Admission.Mutate))
+	r.POST("/webhook", s.admit(metrics.Mutate, s.cfg.Admission.Mutate))
+	r.POST("/webhook/validate", s.admit(metrics.Validate, s.cfg.Admission.Validate))
+	r.GET("/readyz", alive)
+	return r
+}
+
+// router has what the other listeners have: they are ready when the ledger is.
 func (s *Server) router() *httprouter.Router {
+	r := newRouter()
+	r.GET("/readyz", s.readyz)
+	return r
+}
+
+// newRouter has what all listeners have. It answers for exactly the paths it
+// knows: no redirects, which an HTTP client follows with another method.
+func newRouter() *httprouter.Router {
 	r := httprouter.New()
 	r.RedirectTrailingSlash = false
 	r.RedirectFixedPath = false
 	r.HandleOPTIONS = false
 	r.PanicHandler = panicked
-	r.GET("/healthz", func(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-		_, _ = io.WriteString(w, "ok\n")
-	})
-	r.GET("/readyz", s.readyz)
+	r.GET("/healthz", alive)
 	return r
+}
+
+func alive(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
+	_, _ = io.WriteString(w, "ok\n")
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {

@@ -35,6 +35,7 @@ var floors = map[string]int{
 	"pkg/codec":       6,
 	"pkg/generated":   6,
 	"pkg/metrics":     6,
+	"pkg/admission":   7,
 	"pkg/kube":        7,
 	"pkg/server":      7,
 	"pkg/telemetry":   7,
