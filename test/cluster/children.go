@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Extender says how our scheduler is to run. The zero value is its defaults.
@@ -47,6 +50,9 @@ func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
 		"--kubeconfig", c.state("extender.kubeconfig"),
 		"--extender-address", c.extenderAddress,
 		"--metrics-address", c.metricsAddress,
+		"--admission-address", c.admissionAddress,
+		"--tls-cert-file", c.certificateFile(),
+		"--tls-private-key-file", c.keyFile(),
 		"-v", strconv.Itoa(e.Verbosity),
 	}
 	if e.Linger > 0 {
@@ -97,6 +103,18 @@ func (c *Cluster) StartKubeScheduler(context.Context) error {
 		"--secure-port=0",
 	)
 	c.kubeScheduler, err = launch(c.dir, "kube-scheduler", cmd)
+	return err
+}
+
+// StopKubeScheduler ends kube-scheduler: pods then wait unseen. It does not
+// always come to give up its Lease, for whose end the next would wait; so that
+// goes too.
+func (c *Cluster) StopKubeScheduler(ctx context.Context) error {
+	c.kubeScheduler.stop()
+	err := c.Client.CoordinationV1().Leases("heteroflow-system").Delete(ctx, "heteroflow-kube-scheduler", metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 

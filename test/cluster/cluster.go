@@ -36,6 +36,8 @@ type Cluster struct {
 	schedulerBinary    string
 	extenderAddress    string // the same over restarts, as in a real cluster
 	metricsAddress     string
+	admissionAddress   string
+	certificate        []byte // of the admission listener, in PEM
 
 	controlPlane  *process
 	kubeScheduler *process
@@ -47,7 +49,7 @@ type Cluster struct {
 func Start(ctx context.Context, dir string) (*Cluster, error) {
 	c := &Cluster{dir: dir}
 	for _, step := range []func(context.Context) error{
-		c.build, c.startControlPlane, c.connect, c.allow, c.choosePorts,
+		c.build, c.startControlPlane, c.connect, c.allow, c.choosePorts, c.certify,
 	} {
 		if err := step(ctx); err != nil {
 			c.Stop()
@@ -162,11 +164,12 @@ func (c *Cluster) connect(context.Context) (err error) {
 }
 
 func (c *Cluster) choosePorts(context.Context) (err error) {
-	if c.extenderAddress, err = freeAddress(); err != nil {
-		return err
+	for _, address := range []*string{&c.extenderAddress, &c.metricsAddress, &c.admissionAddress} {
+		if *address, err = freeAddress(); err != nil {
+			return err
+		}
 	}
-	c.metricsAddress, err = freeAddress()
-	return err
+	return nil
 }
 
 // freeAddress returns a loopback address that was free a moment ago.

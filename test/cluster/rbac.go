@@ -33,6 +33,10 @@ func (c *Cluster) Apply(ctx context.Context, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	return c.applyAll(ctx, objects)
+}
+
+func (c *Cluster) applyAll(ctx context.Context, objects []*unstructured.Unstructured) error {
 	a, err := c.newApplier()
 	if err != nil {
 		return err
@@ -87,16 +91,31 @@ func (c *Cluster) newApplier() (*applier, error) {
 }
 
 func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
-	kind := o.GroupVersionKind()
-	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	resource, err := a.resource(o)
 	if err != nil {
 		return err
 	}
-	options := metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		_, err = a.client.Resource(mapping.Resource).Namespace(o.GetNamespace()).Apply(ctx, o.GetName(), o, options)
+	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true})
+	return err
+}
+
+func (a *applier) remove(ctx context.Context, o *unstructured.Unstructured) error {
+	resource, err := a.resource(o)
+	if err != nil {
 		return err
 	}
-	_, err = a.client.Resource(mapping.Resource).Apply(ctx, o.GetName(), o, options)
-	return err
+	return resource.Delete(ctx, o.GetName(), metav1.DeleteOptions{})
+}
+
+// resource is where objects of this kind, and in this one's namespace, are.
+func (a *applier) resource(o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := o.GroupVersionKind()
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		return a.client.Resource(mapping.Resource).Namespace(o.GetNamespace()), nil
+	}
+	return a.client.Resource(mapping.Resource), nil
 }

@@ -67,13 +67,10 @@ func run(ctx context.Context, exit bool) error {
 		return err
 	}
 	say("%d nodes with %d cards of %s", len(inventory()), cardCount(), vendors())
-	if err := c.StartExtender(ctx, cluster.Extender{}); err != nil {
+	if err := startSchedulers(ctx, c); err != nil {
 		return err
 	}
-	if err := c.StartKubeScheduler(ctx); err != nil {
-		return err
-	}
-	say("heteroflow-scheduler and kube-scheduler run")
+	say("heteroflow-scheduler and kube-scheduler run, pods pass through admission")
 
 	if err := place(ctx, c, say); err != nil {
 		return fmt.Errorf("%w\n%s", err, c.Logs(10))
@@ -86,6 +83,17 @@ func run(ctx context.Context, exit bool) error {
 		c.Kubeconfig(), namespace, dir)
 	<-ctx.Done()
 	return nil
+}
+
+// startSchedulers starts ours, which pods then pass through, and kube-scheduler.
+func startSchedulers(ctx context.Context, c *cluster.Cluster) error {
+	if err := c.StartExtender(ctx, cluster.Extender{}); err != nil {
+		return err
+	}
+	if err := c.Admit(ctx); err != nil {
+		return err
+	}
+	return c.StartKubeScheduler(ctx)
 }
 
 // place creates the pods and shows what became of them.

@@ -13,9 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schedulerName is what a pod names to be placed by us.
-const schedulerName = "heteroflow-scheduler"
-
 // examplePods reads the pods of examples/, in the order of their files' names.
 func examplePods(dir string) ([]*corev1.Pod, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -62,7 +59,8 @@ var shapes = []shape{
 	{3, "a100", map[string]int{"heteroflow.io/gpu": 2}, map[string]string{"heteroflow.io/gpu-model": "A100"}},
 }
 
-// generatedPods returns n pods of mixed shapes, always the same ones.
+// generatedPods returns n pods of mixed shapes, always the same ones. They name
+// no scheduler: admission sees that they ask for cards.
 func generatedPods(n int) []*corev1.Pod {
 	random := rand.New(rand.NewPCG(1, 2))
 	pods := make([]*corev1.Pod, n)
@@ -91,7 +89,6 @@ func (s shape) pod(i int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%03d", s.name, i), Annotations: s.annotations},
 		Spec: corev1.PodSpec{
-			SchedulerName: schedulerName,
 			Containers: []corev1.Container{{
 				Name:  "main",
 				Image: "registry.example/app",

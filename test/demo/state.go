@@ -19,6 +19,9 @@ import (
 	"heteroflow.io/heteroflow/test/oracle"
 )
 
+// reporter is how our scheduler signs its events.
+const reporter = "heteroflow-scheduler"
+
 // quiet is how long nothing may have changed for the pods to count as settled:
 // longer than the first backoffs of a pod whose bind met another.
 const quiet = 5 * time.Second
@@ -82,7 +85,7 @@ func words(events []corev1.Event) map[string]string {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
 	reasons := map[string]string{}
 	for _, e := range events {
-		if cmp.Or(e.ReportingController, e.Source.Component) == schedulerName && e.Type == corev1.EventTypeWarning {
+		if cmp.Or(e.ReportingController, e.Source.Component) == reporter && e.Type == corev1.EventTypeWarning {
 			reasons[e.InvolvedObject.Name] = e.Message
 		}
 	}

@@ -90,21 +90,26 @@ func judgeCondition(t *testing.T, message string) {
 	}
 }
 
-var filterCount = regexp.MustCompile(`(?m)^heteroflow_extender_requests_total\{[^}]*verb="filter"[^}]*\} (\d+)$`)
-
 // filterCalls asks the extender how often it was called to filter.
 func (s *scene) filterCalls() int {
+	s.Helper()
+	return s.count("heteroflow_extender_requests_total", `verb="filter"`)
+}
+
+// count adds up the extender's series of a metric that have the label.
+func (s *scene) count(family, label string) int {
 	s.Helper()
 	response, err := http.Get(s.MetricsURL())
 	s.must("metrics", err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	s.must("metrics", err)
-	calls := 0
-	for _, m := range filterCount.FindAllStringSubmatch(string(text), -1) {
+	series := regexp.MustCompile(`(?m)^` + family + `\{[^}]*` + regexp.QuoteMeta(label) + `[^}]*\} (\d+)$`)
+	sum := 0
+	for _, m := range series.FindAllStringSubmatch(string(text), -1) {
 		n, err := strconv.Atoi(m[1])
 		s.must("metrics", err)
-		calls += n
+		sum += n
 	}
-	return calls
+	return sum
 }

@@ -39,6 +39,7 @@ func TestPlacesEachKind(t *testing.T) {
 		{with(podFor("of-a-vendor", amount{sliceMemory, 40000}), typeKey, "Cambricon"), "kinds-mixed"},
 		{podFor("vendor-form", amount{vendorCards, 2}, amount{vendorMemory, 8000}, amount{vendorCores, 25}), "kinds-a100"},
 		{with(podFor("one-numa-node", amount{vendorCards, 2}, amount{vendorMemory, 3000}), numaBindKey, "true"), "kinds-a100"},
+		{with(podFor("in-the-words-of-hami", amount{sliceMemory, 1000}), "nvidia.com/use-gputype", "A100"), "kinds-a100"},
 		{podFor("ascend-by-model", amount{"huawei.com/Ascend910B3", 2}), "kinds-ascend"},
 		{podFor("cambricon-slice", amount{"cambricon.com/vmlu", 1}, amount{"cambricon.com/mlu.smlu.vmemory", 16}, amount{"cambricon.com/mlu.smlu.vcore", 20}), "kinds-mixed"},
 		{with(podFor("counted-cards", amount{vendorCards, 1}), modelKey, "V100"), "kinds-plain"},

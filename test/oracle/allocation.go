@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ const (
 	allocationAnnotation = prefix + "allocation"
 	epochAnnotation      = prefix + "epoch"
 	numbersAnnotation    = prefix + "containers"
-	visiblePrefix        = prefix + "visible-devices-"
 	boundByLabel         = prefix + "bound-by"
 )
 
@@ -67,7 +65,7 @@ func decode(text string) (allocation, error) {
 func marks(pod *corev1.Pod) []string {
 	var keys []string
 	for key := range maps.Keys(pod.Annotations) {
-		for _, ours := range []string{allocationAnnotation, epochAnnotation, visiblePrefix, prefix + "mem-limit-", prefix + "core-limit-"} {
+		for _, ours := range []string{allocationAnnotation, epochAnnotation, visiblePrefix, memoryPrefix, coresPrefix} {
 			if strings.HasPrefix(key, ours) {
 				keys = append(keys, key)
 			}
@@ -101,23 +99,4 @@ func numbers(pod *corev1.Pod, wanted []ask) (map[string]int, error) {
 		}
 	}
 	return recorded, nil
-}
-
-// shows reports whether a visibility annotation lists exactly the shares, by
-// UUID or, as some vendors' runtimes want it, by index.
-func shows(value string, shares []share) bool {
-	var uuids, indexes []string
-	nvidia := false
-	for _, s := range shares {
-		uuids = append(uuids, s.UUID)
-		indexes = append(indexes, strconv.Itoa(s.Index))
-		nvidia = nvidia || s.Vendor == "nvidia"
-	}
-	got := sorted(list(value))
-	return slices.Equal(got, sorted(uuids)) || !nvidia && slices.Equal(got, sorted(indexes))
-}
-
-func sorted(s []string) []string {
-	slices.Sort(s)
-	return s
 }

@@ -175,7 +175,7 @@ func (b *books) judgeGrants(pod *corev1.Pod, n *node, wanted []ask, a allocation
 // judgeNUMA checks that a pod that wants it has all its cards on one NUMA node,
 // which each of them names.
 func (b *books) judgeNUMA(pod *corev1.Pod, n *node, a allocation) {
-	if pod.Annotations[prefix+"numa-bind"] != "true" {
+	if wish(pod, "numa-bind") != "true" {
 		return
 	}
 	sides := map[int]bool{}
@@ -237,9 +237,8 @@ func faults(pod *corev1.Pod, n *node, w *ask, s share) []string {
 	say(s.Vendor != c.Vendor || s.Index != c.Index, "is %s %d, recorded as %s %d", c.Vendor, c.Index, s.Vendor, s.Index)
 	say(w.whole && !c.whole(), "is of mode %s and was given out whole", c.Mode)
 	say(!w.whole && !c.sliced(), "is of mode %s, isolation %q and was sliced", c.Mode, c.Isolation)
-	if isolation := isolationOf(w, &c.card); !c.plain {
-		say(s.Isolation != isolation, "is recorded with isolation %q, want %q", s.Isolation, isolation)
-	}
+	isolation := isolationOf(w, &c.card)
+	say(s.Isolation != isolation, "is recorded with isolation %q, want %q", s.Isolation, isolation)
 	if misfit := suits(pod, w, &c.card); misfit != "" {
 		say(true, "%s", misfit)
 	}
@@ -251,43 +250,6 @@ func isolationOf(w *ask, c *card) string {
 		return "exclusive"
 	}
 	return c.Isolation
-}
-
-// judgeVisible checks that no container is shown another's cards.
-func (b *books) judgeVisible(pod *corev1.Pod, n *node, wanted []ask, a allocation) {
-	numbers, err := numbers(pod, wanted)
-	if err != nil {
-		b.say("pod %s: %v", name(pod), err)
-		return
-	}
-	left := map[string]bool{}
-	for key := range pod.Annotations {
-		if strings.HasPrefix(key, visiblePrefix) {
-			left[key] = true
-		}
-	}
-	given := grants(a)
-	for _, w := range wanted {
-		shares := given[w.container].Cards
-		if n.plain() {
-			continue // the device plugin picks and shows the cards there
-		}
-		key := fmt.Sprint(visiblePrefix, numbers[w.container])
-		delete(left, key)
-		if value := pod.Annotations[key]; !shows(value, shares) {
-			b.say("pod %s: container %s is shown %q by %s", name(pod), w.container, value, key)
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(left)) {
-		b.say("pod %s: %s belongs to no container", name(pod), key)
-	}
-}
-
-func (n *node) plain() bool {
-	for _, c := range n.cards {
-		return c.plain
-	}
-	return false
 }
 
 // hold adds what the pod holds on each card: the larger of its app containers'

@@ -44,11 +44,14 @@ func TestCheckAcceptsGoodStates(t *testing.T) {
 			note("heteroflow.io/gpu-type", "NVIDIA").note("heteroflow.io/gpu-model", "h100, a100").
 			note("heteroflow.io/gpu-model-exclude", "T4").note("heteroflow.io/numa", "1").
 			note("heteroflow.io/gpu-uuid-include", "b,z").note("heteroflow.io/gpu-uuid-exclude", "a")),
+		"wishes in HAMi's words": pods(newPod("x", "p").ask(app, limits(wholeCards, 1), whole("b")).on("n1").
+			note("nvidia.com/use-gputype", "A100").note("nvidia.com/nouse-gputype", "T4").note("hami.io/numa-hint", "1").
+			note("nvidia.com/numa-bind", "true").note("hami.io/gpu-uuid-include", "b,z").note("nvidia.com/nouse-gpuuuid", "a")),
 		"numbers that admission gave": pods(newPod("x", "p").ask(app, limits(wholeCards, 1), whole("a")).on("n1").but(func(b *build) {
 			delete(b.pod.Annotations, visiblePrefix+"0")
 			b.note(numbersAnnotation, `{"c0":7}`).note(visiblePrefix+"7", "a")
 		})),
-		"a vendor whose runtime wants indices": pods(newPod("x", "p").ask(app, limits(wholeCards, 1), whole("d")).on("n1").note(visiblePrefix+"0", "0")),
+		"a vendor whose runtime wants indices": pods(newPod("x", "p").ask(app, limits(wholeCards, 1), whole("d")).on("n1")),
 	}
 	for name, pods := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -192,6 +195,9 @@ func TestCheckReports(t *testing.T) {
 		"another vendor than asked": {
 			pods(newPod("x", "p").ask(app, limits(vendorCards, 1), whole("d")).on("n1")),
 			[]string{"pod x/p: container c0: card d is of ascend, asked was nvidia"}},
+		"a card that a device plugin gives to others": {
+			pods(newPod("x", "p").ask(app, limits(wholeCards, 1), whole("n2-nvidia-0")).on("n2")),
+			[]string{`pod x/p: container c0: card n2-nvidia-0 is given out by nvidia.com/gpu, asked was by ""`}},
 		"another vendor than wished": {
 			one(func(b *build) { b.note("heteroflow.io/gpu-type", "ascend") }),
 			[]string{"pod x/p: container c0: card a is of nvidia, gpu-type is ascend"}},
@@ -207,21 +213,21 @@ func TestCheckReports(t *testing.T) {
 		"a card on the other list": {
 			one(func(b *build) { b.note("heteroflow.io/gpu-uuid-exclude", "a") }),
 			[]string{"pod x/p: container c0: card a (NVIDIA A100) breaks gpu-uuid-exclude [a]"}},
+		"a model that HAMi's word excludes": {
+			one(func(b *build) { b.note("hygon.com/nouse-dcutype", "a100") }),
+			[]string{"pod x/p: container c0: card a (NVIDIA A100) breaks gpu-model-exclude [a100]"}},
+		"a card not on a model's own list": {
+			one(func(b *build) { b.note("hami.io/use-Ascend910B4-1-uuid", "b") }),
+			[]string{"pod x/p: container c0: card a (NVIDIA A100) breaks gpu-uuid-include [b]"}},
+		"two NUMA nodes by HAMi's word": {
+			pods(newPod("x", "p").ask(app, limits(wholeCards, 2), whole("a"), whole("b")).on("n1").note("nvidia.com/numa-bind", "true")),
+			[]string{"pod x/p: its cards are on 2 NUMA nodes"}},
 		"two NUMA nodes": {
 			pods(newPod("x", "p").ask(app, limits(wholeCards, 2), whole("a"), whole("b")).on("n1").note("heteroflow.io/numa-bind", "true")),
 			[]string{"pod x/p: its cards are on 2 NUMA nodes"}},
 		"another NUMA node": {
 			one(func(b *build) { b.note("heteroflow.io/numa", "1") }),
 			[]string{"pod x/p: container c0: card a is not on NUMA node 1"}},
-		"shown too much": {
-			one(func(b *build) { b.note(visiblePrefix+"0", "a,b") }),
-			[]string{`pod x/p: container c0 is shown "a,b" by heteroflow.io/visible-devices-0`}},
-		"shown all": {
-			one(func(b *build) { b.note(visiblePrefix+"0", "all") }),
-			[]string{`pod x/p: container c0 is shown "all" by heteroflow.io/visible-devices-0`}},
-		"shown by index where UUIDs are wanted": {
-			one(func(b *build) { b.note(visiblePrefix+"0", "0") }),
-			[]string{`pod x/p: container c0 is shown "0" by heteroflow.io/visible-devices-0`}},
 		"numbers that leave a container out": {
 			one(func(b *build) { b.note(numbersAnnotation, `{"other":0}`) }),
 			[]string{"pod x/p: heteroflow.io/containers does not name container c0"}},

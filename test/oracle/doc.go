@@ -3,10 +3,13 @@
 // anew, so that a mistake there cannot hide itself here.
 //
 // Check proves of a set of nodes and pods that no card is oversold or shared
-// where it must not be, that exactly the bound pods carry an allocation, and
-// that each allocation gives every container what it asked for and no more.
-// Room finds by exhaustive search where one more pod would fit.
+// where it must not be, that exactly the bound pods carry an allocation, that
+// each allocation gives every container what it asked for and no more, and that
+// no annotation of ours and no variable shows a container other cards than its
+// own. Room finds by exhaustive search where one more pod would fit.
 //
-// It judges by the default policy: the standard reserve, no overcommit, a
-// namespace being its own tenant. Pods that have ended count for nothing.
+// It knows the names of all vendors' forms, and what their amounts mean, from
+// the vendors' documents. It judges by the default policy: the standard reserve,
+// no overcommit, a namespace being its own tenant. Pods that have ended count
+// for nothing.
 package oracle

@@ -22,8 +22,9 @@ type card struct {
 	MaxSlices int    `json:"maxSlices"`
 	Isolation string `json:"isolation"`
 
-	usable int64 // MiB for all slices together
-	plain  bool  // the stock device plugin picks the card
+	usable int64  // MiB for all slices together
+	plain  bool   // known by number or by size alone: the device plugin picks the card
+	plugin string // the count by which a device plugin gives it out; "" if none does
 }
 
 const (
@@ -32,45 +33,86 @@ const (
 	defaultSlices     = 10
 )
 
-// inventory returns a node's cards, from its annotation or else from what the
-// stock device plugin advertises.
+// inventory returns a node's cards, from its annotation or else from what device
+// plugins register and advertise.
 func inventory(node *corev1.Node) ([]card, error) {
-	cards, err := published(node)
-	if err != nil {
-		return nil, err
-	}
-	for i := range cards {
-		c := &cards[i]
-		if c.MaxSlices == 0 {
-			c.MaxSlices = defaultSlices
-		}
-		c.usable = c.MemoryMiB - reserve(c.MemoryMiB, int64(len(cards)))
-	}
-	return cards, nil
-}
-
-func published(node *corev1.Node) ([]card, error) {
 	text, found := node.Annotations[devicesAnnotation]
 	if !found {
-		return counted(node), nil
+		return plugged(node)
 	}
 	var list struct{ Cards []card }
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return nil, fmt.Errorf("%s: %w", devicesAnnotation, err)
 	}
+	for i := range list.Cards {
+		c := &list.Cards[i]
+		if c.MaxSlices == 0 {
+			c.MaxSlices = defaultSlices
+		}
+		c.usable = c.MemoryMiB - reserve(c.MemoryMiB, int64(len(list.Cards)))
+	}
 	return list.Cards, nil
 }
 
+// plugged returns the cards of all device plugins. What a vendor's plugin has
+// registered for HAMi is not counted once more.
+func plugged(node *corev1.Node) ([]card, error) {
+	var cards []card
+	known := map[string]bool{}
+	for _, r := range registers() {
+		text, found := node.Annotations[r.annotation]
+		if !found {
+			continue
+		}
+		more, err := r.read(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.annotation, err)
+		}
+		cards, known[r.vendor] = append(cards, more...), true
+	}
+	for _, stock := range []names{
+		{vendor: "nvidia", count: plainResource}, {vendor: "biren", count: "birentech.com/gpu"}, {vendor: "kunlun", count: "kunlunxin.com/xpu"},
+		{vendor: "metax", count: "metax-tech.com/gpu"}, {vendor: "enflame", count: "enflame.com/gcu"},
+	} {
+		if !known[stock.vendor] {
+			cards = append(cards, counted(node, stock)...)
+		}
+	}
+	cards = append(cards, divided(node, "musa", "mthreads.com/vgpu", "mthreads.com/sgpu-core", 16, "mthreads.com/sgpu-memory", 512)...)
+	return append(cards, divided(node, "cambricon", "cambricon.com/vmlu", "cambricon.com/mlu.smlu.vcore", 100, "cambricon.com/mlu.smlu.vmemory", 256)...), nil
+}
+
+// gives reports whether the card may go to who asks so: a device plugin gives
+// nobody a card who does not name its count.
+func (c *card) gives(a *ask) bool { return c.plugin == "" || c.plugin == a.plugin }
+
 // counted are cards known by number alone.
-func counted(node *corev1.Node) []card {
-	room := node.Status.Allocatable[plainResource]
-	memory, _ := strconv.ParseInt(node.Labels["nvidia.com/gpu.memory"], 10, 64) // absent: 0
+func counted(node *corev1.Node, stock names) []card {
+	room := node.Status.Allocatable[corev1.ResourceName(stock.count)]
+	memory, _ := strconv.ParseInt(node.Labels[stock.vendor+".com/gpu.memory"], 10, 64) // absent: 0
 	var cards []card
 	for i := range int(room.Value()) {
 		cards = append(cards, card{
-			UUID: fmt.Sprintf("%s-nvidia-%d", node.Name, i), Index: i, Vendor: "nvidia",
-			Model: node.Labels["nvidia.com/gpu.product"], MemoryMiB: memory, Cores: 100,
-			Healthy: true, Mode: "whole", MaxSlices: 1, plain: true,
+			UUID: fmt.Sprintf("%s-%s-%d", node.Name, stock.vendor, i), Index: i, Vendor: stock.vendor,
+			Model: node.Labels[stock.vendor+".com/gpu.product"], MemoryMiB: memory, Cores: 100, usable: memory,
+			Healthy: true, Mode: "whole", MaxSlices: 1, plain: true, plugin: stock.count,
+		})
+	}
+	return cards
+}
+
+// divided are equal cards known by what they have together: each of compute, and
+// memory in units of so many MiB.
+func divided(node *corev1.Node, vendor, count, compute string, each int64, memory string, unit int64) []card {
+	all := node.Status.Allocatable[corev1.ResourceName(compute)]
+	units := node.Status.Allocatable[corev1.ResourceName(memory)]
+	n := all.Value() / each
+	var cards []card
+	for i := range int(n) {
+		size := units.Value() / n * unit
+		cards = append(cards, card{
+			UUID: fmt.Sprintf("%s-%s-%d", node.Name, vendor, i), Index: i, Vendor: vendor, MemoryMiB: size, Cores: 100, usable: size,
+			Healthy: true, Mode: "slice", MaxSlices: 100, Isolation: "driver", plain: true, plugin: count,
 		})
 	}
 	return cards

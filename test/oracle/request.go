@@ -1,10 +1,8 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -27,6 +25,7 @@ type ask struct {
 	role      role
 	vendor    string // "" for any
 	model     string // part of the card's model; "" for any
+	plugin    string // the count by which a device plugin gives it cards; "" if none does
 	count     int64
 	whole     bool
 	memory    int64 // MiB of a slice; the least a whole card must have
@@ -40,32 +39,6 @@ const (
 	mostCards  = 64
 	mostMemory = 1 << 20
 	mostShare  = 100
-)
-
-// names are the resource names of one form, what 1 of memory stands for in MiB,
-// and the part of a card's model that they are for.
-type names struct {
-	vendor, count, memory, percent, cores, coresAlias, model string
-	unit                                                     int64
-}
-
-// The forms; read only.
-var (
-	neutralNames = names{count: prefix + "gpu", memory: prefix + "gpu-memory", unit: 1, cores: prefix + "gpu-cores"}
-	vendorNames  = []names{
-		{
-			vendor: "nvidia", count: "nvidia.com/gpu", memory: "nvidia.com/gpumem", unit: 1,
-			percent: "nvidia.com/gpumem-percentage", cores: "nvidia.com/gpucores", coresAlias: "nvidia.com/cores",
-		},
-		{
-			vendor: "ascend", model: "910B3", count: "huawei.com/Ascend910B3",
-			memory: "huawei.com/Ascend910B3-memory", unit: 1, cores: "huawei.com/Ascend910B3-core",
-		},
-		{
-			vendor: "cambricon", count: "cambricon.com/vmlu",
-			memory: "cambricon.com/mlu.smlu.vmemory", unit: 256, cores: "cambricon.com/mlu.smlu.vcore",
-		},
-	}
 )
 
 // asks reads what all containers of a pod want; an error means that the request
@@ -126,55 +99,63 @@ func askOf(c *corev1.Container) (ask, error) {
 }
 
 func neutralAsk(c *corev1.Container) (ask, error) {
-	count, memory, cores, err := amounts(c, neutralNames)
+	r, err := amounts(c, neutralNames)
 	switch {
 	case err != nil:
 		return ask{}, err
-	case count > 0 && cores > 0:
+	case r.count > 0 && r.cores > 0:
 		return ask{}, fmt.Errorf("%s with %s", neutralNames.cores, neutralNames.count)
-	case count > 0:
-		return ask{count: count, whole: true, memory: memory}, nil
-	case memory > 0 || cores > 0:
-		return ask{count: 1, memory: memory, cores: cores, propCores: true}, nil
+	case r.count > 0:
+		return ask{count: r.count, whole: true, memory: r.memory}, nil
+	case r.memory > 0 || r.cores > 0:
+		return ask{count: 1, memory: r.memory, cores: r.cores, propCores: true}, nil
 	}
 	return ask{}, nil
 }
 
 func vendorAsk(c *corev1.Container, n names) (ask, error) {
-	count, memory, cores, err := amounts(c, n)
-	if err != nil {
+	r, err := amounts(c, n)
+	if err != nil || r == (amountsOf{}) {
 		return ask{}, err
 	}
-	percent, err := amount(c, n.percent, mostShare)
-	if err != nil {
+	a := ask{vendor: n.vendor, model: n.model, count: max(1, r.count), memory: r.memory, percent: r.percent, cores: r.cores}
+	if r.count > 0 || n.always {
+		a.plugin = n.count
+	}
+	a.whole = a.cores == 100 || a.cores == 0 && a.memory == 0 && a.percent == 0
+	if err := n.forbids(a, r.count, r.units); err != nil {
 		return ask{}, err
 	}
-	if cores == 0 {
-		if cores, err = amount(c, n.coresAlias, mostShare); err != nil {
-			return ask{}, err
-		}
-	}
-	if count == 0 && memory == 0 && percent == 0 && cores == 0 {
-		return ask{}, nil
-	}
-	a := ask{vendor: n.vendor, model: n.model, count: max(1, count), memory: memory, percent: percent, cores: cores}
-	a.whole = cores == 100 || cores == 0 && memory == 0 && percent == 0
-	if !a.whole && memory == 0 && percent == 0 {
+	if !a.whole && a.memory == 0 && a.percent == 0 {
 		a.percent = 100 // memory absent: all of it
 	}
 	return a, nil
 }
 
-func amounts(c *corev1.Container, n names) (count, memory, cores int64, err error) {
-	if count, err = amount(c, n.count, mostCards); err != nil {
-		return
+// amountsOf is what one container asks for in one form; 0 is absent.
+type amountsOf struct{ count, units, memory, percent, cores int64 }
+
+func amounts(c *corev1.Container, n names) (r amountsOf, err error) {
+	unit, full := max(1, n.unit), cmp.Or(n.full, mostShare)
+	var alias int64
+	for _, line := range []struct {
+		name string
+		most int64
+		into *int64
+	}{
+		{n.count, mostCards, &r.count}, {n.memory, mostMemory / unit, &r.units}, {n.percent, mostShare, &r.percent},
+		{n.cores, full, &r.cores}, {n.coresAlias, full, &alias},
+	} {
+		if *line.into, err = amount(c, line.name, line.most); err != nil {
+			return amountsOf{}, err
+		}
 	}
-	if memory, err = amount(c, n.memory, mostMemory/n.unit); err != nil {
-		return
+	if alias > 0 && r.cores > 0 && alias != r.cores {
+		return amountsOf{}, fmt.Errorf("%s: differs from %s", n.coresAlias, n.cores)
 	}
-	memory *= n.unit
-	cores, err = amount(c, n.cores, mostShare)
-	return
+	r.memory = r.units * unit
+	r.cores = (max(r.cores, alias)*mostShare + full - 1) / full // rounded up
+	return r, nil
 }
 
 // amount reads a whole number from 0 to most; absent is 0.
@@ -222,53 +203,4 @@ func (a *ask) on(c *card) use {
 		u.cores = min(100, max(1, u.memory*100/max(1, c.usable)))
 	}
 	return u
-}
-
-// suits says why a card is not one that the pod may have; "" if it is.
-func suits(pod *corev1.Pod, a *ask, c *card) string {
-	model := strings.ToLower(c.Model)
-	contained := func(word string) bool { return strings.Contains(model, strings.ToLower(word)) }
-	same := func(uuid string) bool { return uuid == c.UUID }
-	switch vendor := pod.Annotations[prefix+"gpu-type"]; {
-	case a.vendor != "" && a.vendor != c.Vendor:
-		return fmt.Sprintf("is of %s, asked was %s", c.Vendor, a.vendor)
-	case !contained(a.model):
-		return fmt.Sprintf("is a %s, asked was a %s", c.Model, a.model)
-	case vendor != "" && !strings.EqualFold(vendor, c.Vendor):
-		return fmt.Sprintf("is of %s, gpu-type is %s", c.Vendor, vendor)
-	case a.whole && a.memory > c.MemoryMiB:
-		return fmt.Sprintf("has %d MiB, asked were %d", c.MemoryMiB, a.memory)
-	}
-	for _, rule := range []struct {
-		key     string
-		matches func(string) bool
-		want    bool
-	}{
-		{"gpu-model", contained, true}, {"gpu-model-exclude", contained, false},
-		{"gpu-uuid-include", same, true}, {"gpu-uuid-exclude", same, false},
-	} {
-		words := list(pod.Annotations[prefix+rule.key])
-		if len(words) > 0 && slices.ContainsFunc(words, rule.matches) != rule.want {
-			return fmt.Sprintf("(%s) breaks %s %v", c.Model, rule.key, words)
-		}
-	}
-	return suitsNUMA(pod, c)
-}
-
-func suitsNUMA(pod *corev1.Pod, c *card) string {
-	want := pod.Annotations[prefix+"numa"]
-	if want == "" || c.NUMA != nil && strconv.Itoa(*c.NUMA) == want {
-		return ""
-	}
-	return "is not on NUMA node " + want
-}
-
-func list(s string) []string {
-	var words []string
-	for word := range strings.SplitSeq(s, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			words = append(words, word)
-		}
-	}
-	return words
 }

@@ -17,7 +17,8 @@ func TestRoom(t *testing.T) {
 		node func(*corev1.Node) // changes n1
 		want []string
 	}{
-		"an empty cluster":                           {pod: asks(wholeCards, 1), want: both},
+		"an empty cluster":                           {pod: asks(vendorCards, 1), want: both},
+		"a device plugin gives nobody else a card":   {pod: asks(wholeCards, 1), want: first},
 		"for the processor alone":                    {pod: asks()},
 		"more than any node has":                     {pod: asks(wholeCards, 5)},
 		"one vendor a container":                     {pod: asks(wholeCards, 4)},
@@ -41,14 +42,14 @@ func TestRoom(t *testing.T) {
 		"the search goes back": { // the first container has to leave card a to the second
 			pod: newPod("x", "new").ask(app, limits(wholeCards, 1)).ask(app, limits(wholeCards, 1)).
 				ask(app, limits(wholeCards, 1, sliceMemory, 10000)).ask(app, limits(wholeCards, 1, sliceMemory, 10000)), want: first},
-		"a wish":        {pod: asks(wholeCards, 1).note("heteroflow.io/gpu-model", "v100"), want: second},
-		"cordoned":      {pod: asks(wholeCards, 1), node: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: second},
-		"tainted":       {pod: asks(wholeCards, 1), node: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: second},
-		"not ready":     {pod: asks(wholeCards, 1), node: func(n *corev1.Node) { n.Status.Conditions = nil }, want: second},
-		"no processors": {pod: asks(wholeCards, 1).but(needs("9")), want: nil},
+		"a wish":        {pod: asks(vendorCards, 1).note("heteroflow.io/gpu-model", "v100"), want: second},
+		"cordoned":      {pod: asks(vendorCards, 1), node: func(n *corev1.Node) { n.Spec.Unschedulable = true }, want: second},
+		"tainted":       {pod: asks(vendorCards, 1), node: func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} }, want: second},
+		"not ready":     {pod: asks(vendorCards, 1), node: func(n *corev1.Node) { n.Status.Conditions = nil }, want: second},
+		"no processors": {pod: asks(vendorCards, 1).but(needs("9")), want: nil},
 		"processors in use": {
 			held: pods(newPod("x", "p").ask(app, nil).but(needs("7")).but(func(b *build) { b.pod.Spec.NodeName = "n1" })),
-			pod:  asks(wholeCards, 1).but(needs("2")), want: second},
+			pod:  asks(vendorCards, 1).but(needs("2")), want: second},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

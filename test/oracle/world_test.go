@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,16 +110,45 @@ func (b *build) on(node string) *build {
 	for _, g := range b.alloc.Containers {
 		var n int
 		fmt.Sscanf(g.Name, "c%d", &n)
-		var uuids string
-		for i, s := range g.Cards {
-			if i > 0 {
-				uuids += ","
-			}
-			uuids += s.UUID
-		}
-		b.note(fmt.Sprint(visiblePrefix, n), uuids)
+		b.show(n, g.Cards)
 	}
 	return b
+}
+
+// show writes what a container is shown, under number n. All its cards give it
+// the same amounts.
+func (b *build) show(n int, cards []share) {
+	var names []string
+	for _, s := range cards {
+		if s.Vendor == "nvidia" || s.Vendor == "iluvatar" {
+			names = append(names, s.UUID)
+		} else {
+			names = append(names, fmt.Sprint(s.Index))
+		}
+	}
+	b.note(fmt.Sprint(visiblePrefix, n), strings.Join(names, ","))
+	if cards[0].Exclusive {
+		return
+	}
+	b.note(fmt.Sprint(memoryPrefix, n), fmt.Sprint(cards[0].MemoryMiB))
+	if cards[0].Cores > 0 {
+		b.note(fmt.Sprint(coresPrefix, n), fmt.Sprint(cards[0].Cores))
+	}
+}
+
+// env adds variables to the last app container.
+func (b *build) env(vars ...corev1.EnvVar) *build {
+	c := &b.pod.Spec.Containers[len(b.pod.Spec.Containers)-1]
+	c.Env = append(c.Env, vars...)
+	return b
+}
+
+func is(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+
+// reads is a variable that the downward API fills from an annotation.
+func reads(name, key string) corev1.EnvVar {
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+		FieldPath: "metadata.annotations['" + key + "']"}}}
 }
 
 func (b *build) encode() *build {

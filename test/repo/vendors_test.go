@@ -19,15 +19,15 @@ import (
 // comment says.
 func TestExamplesOfVendors(t *testing.T) {
 	want := map[gpu.Vendor]gpu.Ask{
-		gpu.Musa:      {Count: 1, Memory: 16 << 10, Cores: 50, Unplugged: true},
-		gpu.Hygon:     {Count: 1, Memory: 8000, Cores: 60, Unplugged: true},
-		gpu.Cambricon: {Count: 1, Memory: 5 << 10, Cores: 10, Unplugged: true},
-		gpu.Biren:     {Count: 2, Whole: true},
-		gpu.Ascend:    {Count: 8, Whole: true, Model: "910B3", Unplugged: true},
-		gpu.Kunlun:    {Count: 1, Memory: 24 << 10, Unplugged: true},
-		gpu.Iluvatar:  {Count: 1, Memory: 16 << 10, Cores: 50, Model: "MR-V100", Unplugged: true},
-		gpu.Metax:     {Count: 2, Memory: 4 << 10, Cores: 60, Unplugged: true},
-		gpu.Enflame:   {Count: 1, Memory: 20 << 10, Cores: 40, Unplugged: true},
+		gpu.Musa:      {Plugin: "mthreads.com/vgpu", Count: 1, Memory: 16 << 10, Cores: 50},
+		gpu.Hygon:     {Plugin: "hygon.com/dcunum", Count: 1, Memory: 8000, Cores: 60},
+		gpu.Cambricon: {Plugin: "cambricon.com/vmlu", Count: 1, Memory: 5 << 10, Cores: 10},
+		gpu.Biren:     {Plugin: "birentech.com/gpu", Count: 2, Whole: true},
+		gpu.Ascend:    {Plugin: "huawei.com/Ascend910B3", Count: 8, Whole: true, Model: "910B3"},
+		gpu.Kunlun:    {Plugin: "kunlunxin.com/vxpu", Count: 1, Memory: 24 << 10},
+		gpu.Iluvatar:  {Plugin: "iluvatar.ai/MR-V100-vgpu", Count: 1, Memory: 16 << 10, Cores: 50, Model: "MR-V100"},
+		gpu.Metax:     {Plugin: "metax-tech.com/sgpu", Count: 2, Memory: 4 << 10, Cores: 60},
+		gpu.Enflame:   {Count: 1, Memory: 20 << 10, Cores: 40},
 	}
 	files, err := filepath.Glob("../../examples/vendors/*")
 	if err != nil || len(files) != len(want) {

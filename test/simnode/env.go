@@ -16,9 +16,9 @@ var errNotSimulated = errors.New("not simulated")
 // simulatedIP is the address of every node and pod.
 const simulatedIP = "192.0.2.10"
 
-// environment resolves a container's variables as a kubelet does when it starts
+// Environment resolves a container's variables as a kubelet does when it starts
 // the container: in order, later ones seeing earlier ones.
-func environment(pod *corev1.Pod, container *corev1.Container) (map[string]string, error) {
+func Environment(pod *corev1.Pod, container *corev1.Container) (map[string]string, error) {
 	if len(container.EnvFrom) > 0 {
 		return nil, fmt.Errorf("container %s: envFrom: %w", container.Name, errNotSimulated)
 	}

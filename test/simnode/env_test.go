@@ -57,7 +57,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := environment(pod, &corev1.Container{Name: "main", Env: tc.env})
+			got, err := Environment(pod, &corev1.Container{Name: "main", Env: tc.env})
 			if !errors.Is(err, tc.wantErr) {
 				t.Fatalf("environment: %v, want %v", err, tc.wantErr)
 			}

@@ -165,7 +165,7 @@ func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, status *corev1.PodS
 func (l *life) resolve(pod *corev1.Pod) error {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			env, err := environment(pod, &list[i])
+			env, err := Environment(pod, &list[i])
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,9 @@ type Spec struct {
 	Memory      string // allocatable; 512Gi if empty
 	Cards       []Card // published by annotation, as the node agent does
 	Plain       *Plain // published by the stock device plugin instead
-	BootID      string // changes when a machine reboots; "boot-1" if empty
+	// Resources are allocatable besides: what other device plugins advertise.
+	Resources map[corev1.ResourceName]int64
+	BootID    string // changes when a machine reboots; "boot-1" if empty
 }
 
 // Plain is an inventory that only counts: the allocatable resource of NVIDIA's
@@ -85,6 +87,9 @@ func (s Spec) room() corev1.ResourceList {
 	}
 	if s.Plain != nil {
 		room[plainResource] = *resource.NewQuantity(int64(s.Plain.Count), resource.DecimalSI)
+	}
+	for name, n := range s.Resources {
+		room[name] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	return room
 }
