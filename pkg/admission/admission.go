@@ -2,8 +2,10 @@
 // that ask for cards are made ours: schedulerName, the numbers of containers,
 // the priority that kube-scheduler knows, and the variables that show cards,
 // where the policy wants them. Keys that only the scheduler writes are taken off
-// every new pod. A pod that could never run, or whose author has written a key
-// that would be silently ignored, is refused with all that is wrong.
+// every new pod, and nobody changes them later. A pod that could never run, that
+// others have changed back, or whose author has written a key that would be
+// silently ignored, is refused with all that is wrong. Wishes that come to
+// nothing are answered with a warning.
 //
 // It goes by the pod and the settings alone. A repeat changes nothing. It does
 // not look at the cluster: whether a pod fits is decided when it is scheduled.
@@ -38,6 +40,9 @@ type review struct {
 	before   *corev1.Pod // of an update
 	raw      []byte      // pod, with the fields that we do not know
 }
+
+// mirrors reports whether a kubelet shows a pod that it runs in any case.
+func (v *review) mirrors() bool { return v.fromNode && v.pod.Spec.NodeName != "" }
 
 // defaultScheduler is what the API server writes into pods that name none.
 const defaultScheduler = corev1.DefaultSchedulerName

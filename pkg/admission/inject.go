@@ -37,7 +37,6 @@ func (p *patch) inject(raw []byte, request *gpu.Request) error {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &given); err != nil {
 		return fmt.Errorf("request.object: %w", err)
 	}
-	hidden := hide(request)
 	for _, list := range []struct {
 		field      string
 		containers []corev1.Container
@@ -50,7 +49,7 @@ func (p *patch) inject(raw []byte, request *gpu.Request) error {
 			c := &list.containers[i]
 			ours, asks := byContainer[c.Name]
 			if !asks {
-				ours = hidden
+				ours = codec.Hidden("")
 			}
 			if env, changed := replaced(c.Env, list.given[i].Env, ours); changed {
 				p.add(env, "spec", list.field, strconv.Itoa(i), "env")
@@ -60,32 +59,18 @@ func (p *patch) inject(raw []byte, request *gpu.Request) error {
 	return nil
 }
 
-// variables returns those of each container that asks for cards.
+// variables returns those of each container that asks for cards, which also hide
+// the cards of other vendors.
 func variables(request *gpu.Request) (map[string][]corev1.EnvVar, error) {
 	all := make(map[string][]corev1.EnvVar, len(request.Asks))
 	var errs []error
 	for _, ask := range request.Asks {
-		vars, err := codec.Variables(ask, vendorOf(&ask, request))
+		vendor := cmp.Or(ask.Vendor, request.Vendor)
+		vars, err := codec.Variables(ask, vendor)
 		errs = append(errs, err)
-		all[ask.Container] = vars
+		all[ask.Container] = append(vars, codec.Hidden(vendor)...)
 	}
 	return all, errors.Join(errs...)
-}
-
-// hide returns the variables of the containers that ask for no card.
-func hide(request *gpu.Request) (hidden []corev1.EnvVar) {
-	var seen []gpu.Vendor
-	for i := range request.Asks {
-		if v := vendorOf(&request.Asks[i], request); !slices.Contains(seen, v) {
-			seen = append(seen, v)
-			hidden = append(hidden, codec.Hidden(v)...)
-		}
-	}
-	return hidden
-}
-
-func vendorOf(ask *gpu.Ask, request *gpu.Request) gpu.Vendor {
-	return cmp.Or(ask.Vendor, request.Vendor)
 }
 
 // replaced returns a container's variables with ours before those that its

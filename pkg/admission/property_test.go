@@ -170,8 +170,8 @@ func TestAskingIsWhatTheExtenderReads(t *testing.T) {
 	})
 }
 
-// What is let in by Validate after Mutate can be read by the extender, and an
-// answer of either does not depend on how often they are asked.
+// What is let in by Validate after Mutate can be read by the extender, and what
+// is refused is so for what its author wrote.
 func TestAdmittedPodsCanBeScheduled(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rapid.SampledFrom([]Rules{rules(), rules(downward)}).Draw(rt, "rules")
@@ -187,6 +187,9 @@ func TestAdmittedPodsCanBeScheduled(t *testing.T) {
 		after, err := readPod("pod", once)
 		if err != nil {
 			rt.Fatal(err)
+		}
+		if !answer.Allowed && strings.Contains(answer.Result.Message, undone) {
+			rt.Fatalf("not as Mutate made it: %s", answer.Result.Message)
 		}
 		if !answer.Allowed || after.Spec.SchedulerName != r.Scheduler {
 			return

@@ -26,7 +26,7 @@ func (r Rules) Validate(q *admissionv1.AdmissionRequest) (*admissionv1.Admission
 	if err := r.judge(v); err != nil {
 		return &admissionv1.AdmissionResponse{UID: q.UID, Result: refusal(err)}, nil
 	}
-	return &admissionv1.AdmissionResponse{UID: q.UID, Allowed: true}, nil
+	return &admissionv1.AdmissionResponse{UID: q.UID, Allowed: true, Warnings: r.warnings(v)}, nil
 }
 
 func refusal(err error) *metav1.Status {
@@ -49,7 +49,7 @@ func sentences(err error) string {
 // judge returns all that is wrong with the pod.
 func (r Rules) judge(v *review) error {
 	switch {
-	case !codec.Concerns(v.pod):
+	case v.create && !codec.Concerns(v.pod):
 		return nil
 	case v.create:
 		return r.judgeNew(v)
@@ -60,8 +60,8 @@ func (r Rules) judge(v *review) error {
 }
 
 func (r Rules) judgeNew(v *review) error {
-	if v.fromNode && v.pod.Spec.NodeName != "" {
-		return nil // a mirror pod: the kubelet runs it in any case, and it had better be seen
+	if v.mirrors() {
+		return nil // the kubelet runs it in any case, and it had better be seen
 	}
 	errs := []error{codec.CheckKeys(v.pod)}
 	if codec.AsksForCards(v.pod) && v.pod.Spec.NodeName != "" {
@@ -77,6 +77,9 @@ func (r Rules) judgeNew(v *review) error {
 func (r Rules) judgeAsks(v *review) []error {
 	request, err := codec.Request(v.pod, r.Settings)
 	errs := []error{err, checkPriority(v.pod)}
+	if v.pod.Spec.NodeName == "" {
+		errs = append(errs, r.checkAdopted(v.pod))
+	}
 	if err == nil && r.Settings.Injection == policy.InjectionDownwardAPI {
 		errs = append(errs, checkVariables(v, &request))
 	}
@@ -95,11 +98,25 @@ func checkVariables(v *review, request *gpu.Request) error {
 	}
 	var errs []error
 	for _, o := range p.operations {
-		errs = append(errs, fmt.Errorf("%s: the variables that show cards are not those that admission sets; another webhook changes them, or /webhook/mutate is not asked",
-			strings.ReplaceAll(o.Path[1:], "/", ".")))
+		errs = append(errs, fmt.Errorf("%s: the variables that show cards are not those that admission sets; %s", strings.ReplaceAll(o.Path[1:], "/", "."), undone))
 	}
 	return errors.Join(errs...)
 }
+
+// checkAdopted: a pod that another webhook has taken back from our scheduler would
+// be placed by one that knows nothing of cards.
+func (r Rules) checkAdopted(pod *corev1.Pod) error {
+	var errs []error
+	if name := pod.Spec.SchedulerName; name != r.Scheduler {
+		errs = append(errs, fmt.Errorf("spec.schedulerName: is %q where admission sets %s; %s", name, r.Scheduler, undone))
+	}
+	if _, _, err := codec.Priority(pod); err == nil && pod.Spec.PriorityClassName == "" {
+		errs = append(errs, fmt.Errorf("spec.priorityClassName: is missing where admission sets one; %s", undone))
+	}
+	return errors.Join(errs...)
+}
+
+const undone = "another webhook changes it, or /webhook/mutate is not asked"
 
 // checkPriority: the class is what kube-scheduler goes by.
 func checkPriority(pod *corev1.Pod) error {

@@ -53,8 +53,8 @@ func TestValidateNewPods(t *testing.T) {
 		"a value that is none":            {pod: asking("heteroflow.io/node-policy: binpak", ""), want: []string{`annotation heteroflow.io/node-policy: "binpak" is not one of`}},
 		"training that is preemptible":    {pod: asking("heteroflow.io/task-type: training, heteroflow.io/preemptible: 'true'", ""), want: []string{"contradicts heteroflow.io/task-type"}},
 		"a resource as a label":           {pod: "{metadata: {labels: {heteroflow.io/gpu-type: nvidia}}, spec: {containers: [{name: main}]}}", want: []string{"heteroflow.io/gpu-type"}},
-		"a request that is invalid":       {pod: "{spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 16Gi}}}]}}", want: []string{"containers[main]: nvidia.com/gpumem: "}},
-		"a literal limits.":               {pod: "{spec: {containers: [{name: main, resources: {limits: {limits.nvidia.com/gpu: 1}}}]}}", want: []string{"limits.nvidia.com/gpu: is not a resource"}},
+		"a request that is invalid":       {pod: "{metadata: {}, spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 16Gi}}}]}}", want: []string{"containers[main]: nvidia.com/gpumem: "}},
+		"a literal limits.":               {pod: "{metadata: {}, spec: {containers: [{name: main, resources: {limits: {limits.nvidia.com/gpu: 1}}}]}}", want: []string{"limits.nvidia.com/gpu: is not a resource"}},
 		"another scheduler's request":     {pod: "{spec: {schedulerName: volcano, containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 16Gi}}}]}}"},
 		"a node":                          {pod: asking("", "nodeName: n1, "), want: []string{"spec.nodeName: must not be set"}},
 		"a node, other scheduler":         {pod: asking("", "schedulerName: volcano, nodeName: n1, "), want: []string{"spec.nodeName: must not be set"}},
@@ -69,7 +69,8 @@ func TestValidateNewPods(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			q := creation(raw(t, tc.pod))
+			after, _ := mutated(t, rules(), raw(t, tc.pod))
+			q := creation(after)
 			if tc.node {
 				q.UserInfo.Groups = []string{"system:authenticated", "system:nodes"}
 			}
@@ -97,6 +98,41 @@ func checkSentences(t *testing.T, message string, want []string) {
 	}
 }
 
+// A pod of ours that is not as Mutate makes it was made by others, or we were not
+// asked.
+func TestValidateWhatWasNotMutated(t *testing.T) {
+	const (
+		ours     = "schedulerName: heteroflow-scheduler, "
+		numbered = "heteroflow.io/containers: '{\"main\":0}'"
+		named    = "heteroflow.io/priority: '70', " + numbered
+	)
+	tests := map[string]struct {
+		pod  string
+		want []string
+	}{
+		"nothing was done":               {asking("", ""), []string{`spec.schedulerName: is "" where admission sets heteroflow-scheduler`, "spec.priorityClassName: is missing where admission sets one"}},
+		"taken back from our scheduler":  {asking(numbered, "schedulerName: default-scheduler, priorityClassName: heteroflow-50, "), []string{`spec.schedulerName: is "default-scheduler" where admission sets heteroflow-scheduler; another webhook changes it, or /webhook/mutate is not asked`}},
+		"given to another scheduler":     {asking(numbered, "schedulerName: volcano, "), nil},
+		"without a class":                {asking(numbered, ours), []string{"spec.priorityClassName: is missing where admission sets one; another webhook"}},
+		"without the class it names":     {asking(named, ours), []string{"spec.priorityClassName: is missing where admission sets one; another webhook"}},
+		"with another":                   {asking(named, ours+"priorityClassName: mine, "), []string{"spec.priorityClassName: mine and annotation heteroflow.io/priority: 70 are conflicting"}},
+		"a class of the author's":        {asking(numbered, ours+"priorityClassName: mine, "), nil},
+		"a priority that cannot be read": {asking("heteroflow.io/priority: high, "+numbered, ours), []string{"annotation heteroflow.io/priority: "}},
+		"on a node, which is enough":     {asking("", "nodeName: n1, "), []string{"spec.nodeName: must not be set"}},
+		"without cards":                  {"{metadata: {annotations: {heteroflow.io/priority: '1'}}, spec: {schedulerName: default-scheduler, containers: [{name: main}]}}", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			message := validated(t, rules(), creation(raw(t, tc.pod)))
+			checkSentences(t, message, tc.want)
+			const sets = "where admission sets"
+			if got, want := strings.Count(message, sets), strings.Count(strings.Join(tc.want, ""), sets); got != want {
+				t.Errorf("%d things were not done, want %d: %s", got, want, message)
+			}
+		})
+	}
+}
+
 func TestValidateInjection(t *testing.T) {
 	container := func(limits string) string {
 		return "{metadata: {name: p}, spec: {containers: [{name: main, resources: {limits: {" + limits + "}}}]}}"
@@ -121,8 +157,8 @@ func TestValidateInjection(t *testing.T) {
 		})
 	}
 	proportional := func(s *policy.Settings) { downward(s); s.SliceCores = policy.SliceCoresProportional }
-	checkSentences(t, validated(t, rules(proportional), creation(raw(t, container("nvidia.com/gpu: 2, nvidia.com/gpumem: 1000")))),
-		[]string{"container main: its slices may differ in compute"})
+	after, _ := mutated(t, rules(proportional), raw(t, container("nvidia.com/gpu: 2, nvidia.com/gpumem: 1000")))
+	checkSentences(t, validated(t, rules(proportional), creation(after)), []string{"container main: its slices may differ in compute"})
 }
 
 // What was made of a pod and then changed by others does not pass.
@@ -161,7 +197,11 @@ func TestValidateUpdates(t *testing.T) {
 		"a new fault":                     {pod(""), pod("annotations: {heteroflow.io/zzzzzz: x}"), []string{"unknown annotation heteroflow.io/zzzzzz"}},
 		"a value made wrong":              {pod("annotations: {heteroflow.io/numa: '1'}"), pod("annotations: {heteroflow.io/numa: one}"), []string{"heteroflow.io/numa: "}},
 		"a fault taken away":              {pod("annotations: {heteroflow.io/zzzzzz: x}"), pod(""), nil},
-		"bound, with what that brings":    {pod(""), pod("labels: {heteroflow.io/bound-by: heteroflow}, annotations: {heteroflow.io/allocation: x, heteroflow.io/visible-devices-0: GPU-a}"), nil},
+		"what the scheduler writes":       {pod(""), pod("labels: {heteroflow.io/bound-by: heteroflow}, annotations: {heteroflow.io/visible-devices-0: GPU-a}"), []string{"annotation heteroflow.io/visible-devices-0: is written by the scheduler alone", "label heteroflow.io/bound-by: is written by the scheduler alone"}},
+		"another's cards":                 {pod("annotations: {heteroflow.io/visible-devices-0: GPU-a}"), pod("annotations: {heteroflow.io/visible-devices-0: GPU-b}"), []string{"annotation heteroflow.io/visible-devices-0: is written by the scheduler alone"}},
+		"no cards any more":               {"{metadata: {annotations: {heteroflow.io/allocation: x}}}", "{metadata: {}}", []string{"annotation heteroflow.io/allocation: is written by the scheduler alone"}},
+		"its last finalizer":              {pod(ends + "finalizers: [a/b], annotations: {heteroflow.io/allocation: x}"), pod(ends), nil},
+		"bound, and annotated":            {pod("annotations: {heteroflow.io/allocation: x}"), pod("annotations: {heteroflow.io/allocation: x, a/b: c}"), nil},
 		"a new fault on one that ends":    {pod(ends), pod(ends + "annotations: {heteroflow.io/zzzzzz: x}"), nil},
 		"a new fault on one told to end":  {pod(""), pod(ends + "annotations: {heteroflow.io/zzzzzz: x}"), nil},
 		"somebody else's key":             {pod(""), pod("annotations: {a/b: c}"), nil},

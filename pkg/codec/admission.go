@@ -65,7 +65,7 @@ func meansCards(list corev1.ResourceList) bool {
 // not among them, for it holds for a copy too.
 func Carried(pod *corev1.Pod) (annotations, labels []string) {
 	for key := range pod.Annotations {
-		if key != AnnotationContainers && ownedByScheduler(key) || key == AnnotationHAMiNode || key == AnnotationHAMiAllocated {
+		if key != AnnotationContainers && schedulerKey(key) {
 			annotations = append(annotations, key)
 		}
 	}
@@ -74,6 +74,27 @@ func Carried(pod *corev1.Pod) (annotations, labels []string) {
 	}
 	slices.Sort(annotations)
 	return annotations, labels
+}
+
+// Wishes returns the annotations of ours by which authors wish something that
+// are new, another or gone, sorted. HAMi's names are not among them: on pods that
+// are none of ours its scheduler may read them.
+func Wishes(before, after *corev1.Pod) []string {
+	return differing(before.Annotations, after.Annotations, func(key string) bool {
+		return strings.HasPrefix(key, own) && wishNames[key]
+	})
+}
+
+// Places reports whether a wish is about where the pod runs: one that comes
+// after it was placed is not met.
+func Places(key string) bool {
+	switch key {
+	case AnnotationGPUType, AnnotationModel, AnnotationNotModel, AnnotationUUIDInclude, AnnotationUUIDExclude,
+		AnnotationNUMA, AnnotationNUMABind, AnnotationNVLink, AnnotationRDMA, AnnotationRegion, AnnotationZone, AnnotationRack,
+		AnnotationNodePolicy, AnnotationCardPolicy, AnnotationTaskGroup, AnnotationPorts:
+		return true
+	}
+	return false
 }
 
 // Numbers returns the record of the numbers under which the containers' own
@@ -151,10 +172,13 @@ func visibilityOf(v gpu.Vendor) visibility {
 	return visibilities[slices.IndexFunc(visibilities[:], func(row visibility) bool { return row.vendor == v })]
 }
 
+// hygonOther is another tool's variable for Hygon's cards: vendors.md 5.3.
+const hygonOther = "HYGON_VISIBLE_DEVICES"
+
 // ShowsCards reports whether a container runtime would show a container the
 // cards that the variable lists.
 func ShowsCards(variable string) bool {
-	return slices.ContainsFunc(visibilities[:], func(row visibility) bool { return row.runtime && row.variable == variable })
+	return variable == hygonOther || slices.ContainsFunc(visibilities[:], func(row visibility) bool { return row.runtime && row.variable == variable })
 }
 
 // The limits of a client of NVIDIA's MPS, and the variable that the first is
@@ -207,17 +231,16 @@ func oneSize(ask *gpu.Ask) error {
 	return nil
 }
 
-// Hidden returns what keeps the vendor's cards from a container that asks for
-// none: images often set the variable themselves.
-func Hidden(vendor gpu.Vendor) []corev1.EnvVar {
-	if vendor == "" {
-		return nil
+// Hidden returns what keeps the cards of all other vendors from a container that
+// asks for those of one, "" for none: images often set such a variable
+// themselves, and a node may have cards of several vendors.
+func Hidden(asked gpu.Vendor) (all []corev1.EnvVar) {
+	for _, row := range visibilities {
+		if row.none != "" && row.vendor != asked {
+			all = append(all, corev1.EnvVar{Name: row.variable, Value: row.none})
+		}
 	}
-	row := visibilityOf(vendor)
-	if row.none == "" {
-		return nil
-	}
-	return []corev1.EnvVar{{Name: row.variable, Value: row.none}}
+	return all
 }
 
 // fromAnnotation names the version as the API server would: who compares finds

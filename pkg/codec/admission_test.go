@@ -135,24 +135,62 @@ func TestEveryVendorHasAVariable(t *testing.T) {
 		if row := fmt.Sprintf("| `%s` | `%s`", v, vars[0].Name); !strings.Contains(string(document), row) {
 			t.Errorf("docs/operations.md lacks %q", row)
 		}
-		for _, hidden := range Hidden(v) {
-			if hidden.Name != vars[0].Name || hidden.Value == "" {
-				t.Errorf("%s is hidden by %+v", v, hidden)
-			}
-		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("variables (-want +got):\n%s", diff)
 	}
-	if len(Hidden("")) > 0 {
-		t.Error("no vendor is hidden")
+}
+
+// A container sees no NVIDIA card unless it asks for one.
+func TestHidden(t *testing.T) {
+	void := []corev1.EnvVar{{Name: "NVIDIA_VISIBLE_DEVICES", Value: "void"}}
+	for _, v := range append(gpu.Vendors(), "") {
+		want := void
+		if v == gpu.Nvidia {
+			want = nil
+		}
+		if diff := cmp.Diff(want, Hidden(v)); diff != "" {
+			t.Errorf("hidden beside %q (-want +got):\n%s", v, diff)
+		}
+	}
+}
+
+func TestChangedWishes(t *testing.T) {
+	tests := map[string]struct {
+		before, after change
+		want          []string
+	}{
+		"as before":                {annotated(AnnotationNUMA, "1"), annotated(AnnotationNUMA, "1"), nil},
+		"new, another, gone":       {annotated(AnnotationNUMA, "1", AnnotationZone, "a"), annotated(AnnotationNUMA, "2", AnnotationModel, ""), []string{AnnotationModel, AnnotationNUMA, AnnotationZone}},
+		"the scheduler's":          {annotated(AnnotationEpoch, "1"), annotated(AnnotationPort, "1"), nil},
+		"HAMi's and unknown names": {annotated(), annotated("hami.io/gpu-type", "A100", "heteroflow.io/x", "", "a/b", ""), nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Wishes(podWith(tc.before), podWith(tc.after))); diff != "" {
+				t.Errorf("wishes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each wish is about the place, or is one of these.
+func TestPlaces(t *testing.T) {
+	later := map[string]bool{
+		AnnotationPriority: true, AnnotationTaskType: true, AnnotationPreemptible: true, AnnotationMaxRuntime: true,
+		AnnotationBorrow: true, AnnotationPreemptSignal: true, AnnotationPreemptMode: true, AnnotationServedModel: true,
+	}
+	for i := range wishes {
+		if key := wishes[i].key; Places(key) == later[key] {
+			t.Errorf("Places(%s) = %t", key, later[key])
+		}
 	}
 }
 
 // A variable that a library reads in the container is the author's to set: it
 // chooses among the cards that the container has got.
 func TestShowsCards(t *testing.T) {
-	for variable, want := range map[string]bool{"NVIDIA_VISIBLE_DEVICES": true, "DCU_VISIBLE_DEVICES": true, "CUDA_VISIBLE_DEVICES": false, "XPU_VISIBLE_DEVICES": false, "PATH": false} {
+	for variable, want := range map[string]bool{"NVIDIA_VISIBLE_DEVICES": true, "DCU_VISIBLE_DEVICES": true, "HYGON_VISIBLE_DEVICES": true, "CUDA_VISIBLE_DEVICES": false, "XPU_VISIBLE_DEVICES": false, "PATH": false} {
 		if got := ShowsCards(variable); got != want {
 			t.Errorf("ShowsCards(%s) = %t", variable, got)
 		}
@@ -205,6 +243,13 @@ func TestExampleSendsEveryPodOfOurs(t *testing.T) {
 		if names.MatchString(other) {
 			t.Errorf("a pod that asks for %s is sent", other)
 		}
+	}
+	changes := condition(t, validating.Webhooks[0].MatchConditions, "changes-annotations-or-labels")
+	if !strings.Contains(changes, "oldObject.metadata.?deletionTimestamp.orValue(null) == null") {
+		t.Error("updates of a pod that is being deleted are sent")
+	}
+	if !strings.Contains(expression, "[object, oldObject]).exists(pod,") {
+		t.Error("an update that takes the last key off is not sent")
 	}
 	for _, key := range []string{"'" + own + "'", "'" + AnnotationHAMiNode + "'", "'" + AnnotationHAMiAllocated + "'"} {
 		if !strings.Contains(expression, key) {

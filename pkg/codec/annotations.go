@@ -15,6 +15,9 @@ import (
 type wish struct {
 	key     string
 	aliases []string // other names of the same, read alike
+	// spelled is a value under another name as it is written under ours; nil:
+	// as it stands.
+	spelled func(value string) string
 	// read judges the value and keeps in r what is acted on.
 	read func(r *gpu.Request, value string) error
 
@@ -32,26 +35,26 @@ var wishes = [...]wish{
 		key: AnnotationGPUType, read: readVendor,
 		value: "vendor: " + code(gpu.Vendors()) + ", in any case", absent: "any",
 	}, {
-		key: AnnotationModel, aliases: slices.Concat([]string{"hami.io/gpu-type"}, modelAliases("use")),
+		key: AnnotationModel, aliases: slices.Concat([]string{"hami.io/gpu-type"}, modelAliases("use")), spelled: withoutEmpty,
 		read:  list(func(r *gpu.Request) *[]string { return &r.Models }),
 		value: "comma list; a part of the card's model, in any case", absent: "any",
 	}, {
-		key: AnnotationNotModel, aliases: modelAliases("nouse"),
+		key: AnnotationNotModel, aliases: modelAliases("nouse"), spelled: withoutEmpty,
 		read:  list(func(r *gpu.Request) *[]string { return &r.NotModels }),
 		value: "the same", absent: "none",
 	}, {
-		key: AnnotationUUIDInclude, aliases: uuidAliases("hami.io/gpu-uuid-include", "use-gpuuuid", "use"),
+		key: AnnotationUUIDInclude, aliases: uuidAliases("hami.io/gpu-uuid-include", "use-gpuuuid", "use"), spelled: withoutEmpty,
 		read:  list(func(r *gpu.Request) *[]gpu.CardID { return &r.Cards }),
 		value: "comma list of card UUIDs, exact: only these", absent: "all",
 	}, {
-		key: AnnotationUUIDExclude, aliases: uuidAliases("hami.io/gpu-uuid-exclude", "nouse-gpuuuid", "no-use"),
+		key: AnnotationUUIDExclude, aliases: uuidAliases("hami.io/gpu-uuid-exclude", "nouse-gpuuuid", "no-use"), spelled: withoutEmpty,
 		read:  list(func(r *gpu.Request) *[]gpu.CardID { return &r.NotCards }),
 		value: "the same: none of these", absent: "none",
 	}, {
 		key: AnnotationNUMA, aliases: []string{"hami.io/numa-hint"}, read: readNUMA,
 		value: fmt.Sprintf("number of a NUMA node that all cards must be on, 0..%d", mostNUMA), absent: "any",
 	}, {
-		key: AnnotationNUMABind, aliases: []string{"nvidia.com/numa-bind"},
+		key: AnnotationNUMABind, aliases: []string{"nvidia.com/numa-bind"}, spelled: asYesOrNo,
 		read:  yesOrNo(func(r *gpu.Request) *bool { return &r.NUMABind }),
 		value: "`true`: all cards on one NUMA node, whichever; cards that report none are not taken. `false`", absent: "`false`",
 	}, {
@@ -187,12 +190,15 @@ func (w *wish) find(annotations map[string]string) (key, value string, err error
 	}
 	for _, alias := range w.aliases {
 		v := strings.TrimSpace(annotations[alias])
+		if v != "" && w.spelled != nil {
+			v = w.spelled(v)
+		}
 		switch {
 		case v == "":
 		case key == "":
 			key, value = alias, v
 		case v != value:
-			return key, value, fmt.Errorf("%q differs from %s, which means the same and is %q", value, alias, v)
+			return key, value, fmt.Errorf("%s differs from %s, which means the same and is %s", quoted(value), alias, quoted(v))
 		}
 	}
 	return key, value, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -145,7 +146,10 @@ func mustNotWish(t *testing.T, key, value, ours string) {
 	t.Helper()
 	pod := wishing(key, value)
 	got, err := Request(pod, policy.Default())
+	empty := slices.ContainsFunc(strings.Split(value, ","), func(item string) bool { return strings.TrimSpace(item) == "" })
 	switch {
+	case key != ours && (value == "True" || value == "1" || empty && strings.Trim(value, ", ") != ""):
+		return // see TestSpellingsOfHAMi
 	case key == ours:
 		if diff := cmp.Diff(text(err), text(CheckKeys(pod))); diff != "" {
 			t.Errorf("%q (-Request +CheckKeys):\n%s", value, diff)
@@ -206,6 +210,65 @@ func TestUnmet(t *testing.T) {
 				t.Errorf("Unmet = %q, want %q", r.Unmet, tc.want)
 			}
 		})
+	}
+}
+
+// HAMi takes more than one spelling for the same.
+func TestSpellingsOfHAMi(t *testing.T) {
+	tests := map[string]struct {
+		annotations []string
+		want        gpu.Request
+	}{
+		"a comma at the end":  {[]string{"nvidia.com/use-gputype", "A100,"}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{"A100"}}},
+		"a comma at the head": {[]string{"nvidia.com/nouse-gputype", " ,T4"}, gpu.Request{NUMA: gpu.NoNUMA, NotModels: []string{"T4"}}},
+		"commas in between":   {[]string{"nvidia.com/use-gpuuuid", "GPU-a,, ,GPU-b"}, gpu.Request{NUMA: gpu.NoNUMA, Cards: []gpu.CardID{"GPU-a", "GPU-b"}}},
+		"beside ours":         {[]string{"heteroflow.io/gpu-uuid-exclude", "GPU-a, GPU-b", "nvidia.com/nouse-gpuuuid", "GPU-a, GPU-b,"}, gpu.Request{NUMA: gpu.NoNUMA, NotCards: []gpu.CardID{"GPU-a", "GPU-b"}}},
+		"yes":                 {[]string{"nvidia.com/numa-bind", "1"}, gpu.Request{NUMA: gpu.NoNUMA, NUMABind: true}},
+		"yes, in capitals":    {[]string{"nvidia.com/numa-bind", "True"}, gpu.Request{NUMA: gpu.NoNUMA, NUMABind: true}},
+		"yes beside ours":     {[]string{"nvidia.com/numa-bind", "t", "heteroflow.io/numa-bind", "true"}, gpu.Request{NUMA: gpu.NoNUMA, NUMABind: true}},
+		"no":                  {[]string{"nvidia.com/numa-bind", "F"}, gpu.Request{NUMA: gpu.NoNUMA}},
+		"the most items":      {[]string{"hami.io/gpu-type", strings.Repeat("zq,", 256)}, gpu.Request{NUMA: gpu.NoNUMA, Models: slices.Repeat([]string{"zq"}, 256)}},
+		"the longest item":    {[]string{"hami.io/gpu-type", strings.Repeat("x", 256)}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{strings.Repeat("x", 256)}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Request(wishing(tc.annotations...), policy.Default())
+			sameFaults(t, err)
+			tc.want.Pod, tc.want.Namespace, tc.want.Name, tc.want.Tenant, tc.want.Asks = got.Pod, got.Namespace, got.Name, got.Tenant, got.Asks
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A refusal is read by people, in an event of 1 KiB: no value of theirs, however
+// long and wherever it stands, fills it.
+func TestRefusalsAreShort(t *testing.T) {
+	long := strings.Repeat("\u2026", 80000)
+	digits := strings.Repeat("9", 50000)
+	pods := map[string]*corev1.Pod{
+		"record":          podWith(app("main", "nvidia.com/gpu", "1"), annotated(AnnotationContainers, long)),
+		"record of names": podWith(app("main", "nvidia.com/gpu", "1"), annotated(AnnotationContainers, `{"main":0,"`+long+`":0,"x`+long+`":-1}`)),
+		"record, twice":   podWith(app("main", "nvidia.com/gpu", "1"), annotated(AnnotationContainers, `{"`+long+`":0,"`+long+`":0}`)),
+		"amount":          podWith(app("main", "nvidia.com/gpu", digits)),
+		"amount of MiB":   podWith(app("main", "heteroflow.io/gpu-memory", digits)),
+		"requests":        podWith(app("main", "nvidia.com/gpu", "1"), requesting("nvidia.com/gpu", digits)),
+		"two names":       wishing("heteroflow.io/gpu-model", long, "hami.io/gpu-type", long+"x"),
+	}
+	for i := range wishes {
+		w := &wishes[i]
+		for _, key := range append(w.aliases, w.key) {
+			pods[key] = wishing(key, long)
+		}
+	}
+	for _, o := range others {
+		pods[o.key] = wishing(o.key, long)
+	}
+	for name, pod := range pods {
+		if _, err := Request(pod, policy.Default()); err == nil || len(err.Error()) > 1024 || !utf8.ValidString(err.Error()) {
+			t.Errorf("%s: %d bytes: %.200v", name, len(text(err)), err)
+		}
 	}
 }
 
@@ -310,7 +373,12 @@ func TestAnnotationsRefused(t *testing.T) {
 		"no vendor":                 {[]string{"heteroflow.io/gpu-type", "amd"}, []string{`annotation heteroflow.io/gpu-type: "amd" is not a vendor; the vendors are ` + vendors}},
 		"another vendor":            {[]string{"heteroflow.io/gpu-type", "ascend"}, []string{`annotation heteroflow.io/gpu-type: "ascend" contradicts container main, which asks for cards of nvidia`}},
 		"no model":                  {[]string{"heteroflow.io/gpu-model", ""}, []string{`annotation heteroflow.io/gpu-model: "" has an empty item; write a comma list, or leave the annotation out`}},
-		"an empty item":             {[]string{"nvidia.com/nouse-gpuuuid", "GPU-a,,GPU-b"}, []string{`annotation nvidia.com/nouse-gpuuuid: "GPU-a,,GPU-b" has an empty item; write a comma list, or leave the annotation out`}},
+		"an empty item":             {[]string{"heteroflow.io/gpu-uuid-exclude", "GPU-a,,GPU-b"}, []string{`annotation heteroflow.io/gpu-uuid-exclude: "GPU-a,,GPU-b" has an empty item; write a comma list, or leave the annotation out`}},
+		"HAMi's of empty items":     {[]string{"nvidia.com/nouse-gpuuuid", ", ,"}, []string{`annotation nvidia.com/nouse-gpuuuid: ", ," has an empty item; write a comma list, or leave the annotation out`}},
+		"too many items":            {[]string{"heteroflow.io/gpu-model", strings.Repeat("zq,", 256) + "zq"}, []string{`annotation heteroflow.io/gpu-model: "` + strings.Repeat("zq,", 26) + `zq"... (770 bytes) has more than 256 items`}},
+		"too many by another name":  {[]string{"nvidia.com/nouse-gputype", strings.Repeat("zq,", 300)}, []string{`annotation nvidia.com/nouse-gputype: "` + strings.Repeat("zq,", 26) + `zq"... (899 bytes) has more than 256 items`}},
+		"too long an item":          {[]string{"heteroflow.io/gpu-uuid-include", "a," + strings.Repeat("x", 257)}, []string{`annotation heteroflow.io/gpu-uuid-include: item "` + strings.Repeat("x", 80) + `"... (257 bytes) is longer than 256 bytes`}},
+		"a long text":               {[]string{"heteroflow.io/rdma", "a" + strings.Repeat("\u2026", 100)}, []string{`annotation heteroflow.io/rdma: "a` + strings.Repeat("\u2026", 26) + `"... (301 bytes) is not one of required, preferred`}},
 		"no NUMA node":              {[]string{"heteroflow.io/numa", "-1"}, []string{`annotation heteroflow.io/numa: "-1" is not the number of a NUMA node, 0..1023`}},
 		"a signed NUMA node":        {[]string{"hami.io/numa-hint", "+1"}, []string{`annotation hami.io/numa-hint: "+1" is not the number of a NUMA node, 0..1023`}},
 		"a high NUMA node":          {[]string{"heteroflow.io/numa", "1024"}, []string{`annotation heteroflow.io/numa: "1024" is not the number of a NUMA node, 0..1023`}},

@@ -41,7 +41,8 @@ func containers(pod *corev1.Pod) []container {
 	return all
 }
 
-// asks reads what each container of the pod wants, with every fault at once.
+// asks reads what each container of the pod wants, with every fault at once. An
+// ask's number is its container's place in the spec; see number.
 func asks(pod *corev1.Pod, cores policy.SliceCores) ([]gpu.Ask, error) {
 	var (
 		found []gpu.Ask
@@ -64,9 +65,6 @@ func asks(pod *corev1.Pod, cores policy.SliceCores) ([]gpu.Ask, error) {
 				errs = append(errs, fmt.Errorf("%s: %w", c.field, err))
 			}
 		}
-	}
-	if err := number(found, pod.Annotations[AnnotationContainers]); err != nil {
-		errs = append(errs, err)
 	}
 	return found, errors.Join(errs...)
 }
@@ -148,7 +146,7 @@ func equal(name corev1.ResourceName, limits, requests corev1.ResourceList) error
 	case vast(limit):
 		return nil // refused by its size
 	case vast(request) || request.Cmp(limit) != 0:
-		return fmt.Errorf("%s: requests has %s but limits has %s; they have to be equal", name, request.String(), limit.String())
+		return fmt.Errorf("%s: requests has %s but limits has %s; they have to be equal", name, short(request.String()), short(limit.String()))
 	}
 	return nil
 }
@@ -161,9 +159,12 @@ type amounts struct {
 	cores   gpu.Cores
 }
 
-// whole reports whether a vendor's form means whole cards by the amounts.
+// whole reports whether a vendor's form means whole cards by the amounts. Where
+// devices are counted and no compute is named, HAMi takes all of the memory for
+// the whole card too (hami-protocol.md A.7).
 func (a amounts) whole() bool {
-	return a.cores == gpu.MostCores || a.cores == 0 && a.memory == 0 && a.percent == 0
+	all := a.memory == 0 && (a.percent == 0 || a.percent == 100 && a.count > 0)
+	return a.cores == gpu.MostCores || a.cores == 0 && all
 }
 
 // read returns the amounts in a list.
@@ -256,7 +257,9 @@ func numbers(list []int64) string {
 
 // number gives each ask the number under which its container's own annotations
 // stand: that of the record, where admission has left one. Without a record it
-// stays the container's place in the spec.
+// stays the container's place in the spec. It matters to who writes those
+// annotations: what a bound pod holds is the same under any number, or whoever
+// may write to the record could make it unknown.
 func number(asks []gpu.Ask, record string) error {
 	if record == "" || len(asks) == 0 {
 		return nil
@@ -278,16 +281,16 @@ func number(asks []gpu.Ask, record string) error {
 // readNumbers reads the record: container -> number.
 func readNumbers(record string) (numbers map[string]int, errs []error) {
 	if err := strictJSON(record, &numbers); err != nil {
-		return nil, []error{fmt.Errorf("%q is not an object of container names and numbers: %w", record, err)}
+		return nil, []error{fmt.Errorf("%s is not an object of container names and numbers: %s", quoted(record), short(err.Error()))}
 	}
 	taken := map[int]string{} // number -> container
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		n := numbers[name]
 		if n < 0 || n > mostNumber {
-			errs = append(errs, fmt.Errorf("%s: %d is outside 0..%d", name, n, mostNumber))
+			errs = append(errs, fmt.Errorf("%s: %d is outside 0..%d", short(name), n, mostNumber))
 		}
 		if other, ok := taken[n]; ok {
-			errs = append(errs, fmt.Errorf("%s and %s both have number %d", other, name, n))
+			errs = append(errs, fmt.Errorf("%s and %s both have number %d", short(other), short(name), n))
 		}
 		taken[n] = name
 	}

@@ -25,7 +25,7 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := remade(t, string(text), formsTable()+"\n"+plainsTable(), wishesTable())
+	want := remade(t, string(text), formsTable()+"\n"+plainsTable(), wishesTable(), othersTable())
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -59,6 +59,15 @@ func wishesTable() string {
 	for i := range wishes {
 		w := &wishes[i]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", w.key, w.value, w.absent, code(w.aliases), w.yet)
+	}
+	return b.String()
+}
+
+func othersTable() string {
+	var b strings.Builder
+	b.WriteString("| HAMi's annotation | what it is about | refused unless it is empty or |\n|---|---|---|\n")
+	for _, o := range others {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", o.key, o.what, code(o.harmless))
 	}
 	return b.String()
 }

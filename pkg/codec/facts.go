@@ -25,15 +25,15 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 	}
 	cards, err := readInventory(node)
 	if err == nil {
-		err = concealed(cards, node.Name, s.Injection)
+		err = concealed(cards, s.Injection)
 	}
 	if err != nil {
 		return f, fmt.Errorf("inventory of node %s: %w", node.Name, err)
 	}
 	f.Cards = cards
 	size(&f, s)
-	cordon(f.Cards, node.Annotations[AnnotationCordon])
-	cordon(f.Cards, node.Annotations[AnnotationHAMiCordon])
+	cordon(&f, node.Annotations[AnnotationCordon])
+	cordon(&f, node.Annotations[AnnotationHAMiCordon])
 	return f, nil
 }
 
@@ -82,11 +82,12 @@ func ceil(a, b gpu.MiB) gpu.MiB { return (a + b - 1) / b }
 
 // cordon takes the cards out that are in the comma list. A UUID that is not here
 // is harmless: cards are cordoned before they are pulled.
-func cordon(cards []gpu.Card, list string) {
-	for id := range strings.SplitSeq(list, ",") {
-		id := gpu.CardID(strings.TrimSpace(id))
-		for i := range cards {
-			cards[i].Cordoned = cards[i].Cordoned || cards[i].ID == id
+func cordon(f *ledger.Facts, list string) {
+	for name := range strings.SplitSeq(list, ",") {
+		name := gpu.CardID(strings.TrimSpace(name))
+		for i := range f.Cards {
+			c := &f.Cards[i]
+			c.Cordoned = c.Cordoned || called(c, f.ID, name)
 		}
 	}
 }
@@ -94,9 +95,9 @@ func cordon(cards []gpu.Card, list string) {
 // concealed refuses cards that a device plugin picks where admission shows
 // containers their cards itself: its variables, which know none of these, would
 // hide the cards that the plugin gives.
-func concealed(cards []gpu.Card, node string, i policy.Injection) error {
+func concealed(cards []gpu.Card, i policy.Injection) error {
 	for k := range cards {
-		if c := &cards[k]; i == policy.InjectionDownwardAPI && c.ID == countedID(gpu.NodeID(node), c.Vendor, c.Index) {
+		if c := &cards[k]; i == policy.InjectionDownwardAPI && c.Counted {
 			return fmt.Errorf("%s: the policy's injection would hide the cards that this device plugin gives; annotate the node with %s and take the plugin off it",
 				c.Plugin, AnnotationDevices)
 		}

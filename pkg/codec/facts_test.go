@@ -79,7 +79,7 @@ func TestFactsOfDevices(t *testing.T) {
 func TestFactsOfAllocatable(t *testing.T) {
 	card := func(id string, index int, model string, memory gpu.MiB, mode gpu.Mode) gpu.Card {
 		return gpu.Card{
-			ID: gpu.CardID(id), Index: index, Vendor: gpu.Nvidia, Model: model, Plugin: "nvidia.com/gpu", Memory: memory, Usable: memory,
+			ID: gpu.CardID(id), Index: index, Vendor: gpu.Nvidia, Model: model, Counted: true, Plugin: "nvidia.com/gpu", Memory: memory, Usable: memory,
 			Cores: 100, UsableCores: 100, MaxSlices: 10, NUMA: gpu.NoNUMA, Healthy: true, Mode: mode, Isolation: gpu.IsolationNone,
 		}
 	}
@@ -275,14 +275,14 @@ func TestFactsOfSeveralPlugins(t *testing.T) {
 	node := nodeWith(allocatable(
 		"metax-tech.com/gpu", "1", "enflame.com/gcu", "1", "kunlunxin.com/xpu", "1", "birentech.com/gpu", "1", "nvidia.com/gpu", "1",
 		"metax-tech.com/sgpu", "8", "enflame.com/drs-gcu", "6", "kunlunxin.com/vxpu", "4", "mthreads.com/vgpu", "16", "hygon.com/dcunum", "4",
-		"cambricon.com/vmlu", "10", "huawei.com/Ascend910B3", "8", "iluvatar.ai/MR-V100-vgpu", "8", "huawei.com/Ascend910", "8"))
+		"cambricon.com/vmlu", "10", "huawei.com/Ascend910B3", "8", "iluvatar.ai/MR-V100-vgpu", "8", "huawei.com/Ascend910", "8", "huawei.com/Ascend310P", "1"))
 	facts, err := Facts(node, policy.Default())
 	sameFaults(t, err)
 	var got []gpu.CardID
 	for _, c := range facts.Cards {
 		got = append(got, c.ID)
 	}
-	want := []gpu.CardID{"n1-nvidia-0", "n1-biren-0", "n1-kunlun-0", "n1-metax-0", "n1-enflame-0"}
+	want := []gpu.CardID{"n1-nvidia-0", "n1-biren-0", "n1-ascend-0", "n1-kunlun-0", "n1-metax-0", "n1-enflame-0"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("cards (-want +got):\n%s", diff)
 	}

@@ -151,7 +151,7 @@ var forms = slices.Concat(
 		ascend("910B4"),
 		ascend("910B4-1"),
 		ascend("910C", inPairs),
-		ascend("310P"),
+		ascend310P(),
 	},
 	[]form{
 		{
@@ -207,6 +207,14 @@ func ascend(model string, more ...rule) form {
 		rules:    append(more, oneSlice),
 		register: "hami.io/node-register-Ascend" + model, list: listHAMi, modes: wholeOnly,
 	}
+}
+
+// ascend310P is a name that Huawei's own device plugin has too, for whole cards
+// (vendors.md 5.1).
+func ascend310P() form {
+	f := ascend("310P")
+	f.stock = true
+	return f
 }
 
 func iluvatar(model string) form {
@@ -291,7 +299,7 @@ func misplaced(name corev1.ResourceName) (meant corev1.ResourceName, ok bool) {
 //
 // NVIDIA_VISIBLE_DEVICES takes UUIDs, and IX_VISIBLE_DEVICES is filled with UUIDs
 // by Iluvatar's own device plugin (ix-device-plugin, pkg/dpm/plugin.go). For
-// MTHREADS_, HYGON_, CAMBRICON_, BIREN_, ASCEND_ and ENFLAME_VISIBLE_DEVICES,
+// MTHREADS_, DCU_, CAMBRICON_, BIREN_, ASCEND_ and ENFLAME_VISIBLE_DEVICES,
 // and for the frameworks' variables of Kunlunxin and MetaX, whose runtimes have
 // none, the index is the one spelling that is sure to be understood.
 func seenByUUID(v gpu.Vendor) bool { return v == gpu.Nvidia || v == gpu.Iluvatar }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -70,14 +71,27 @@ func (f *form) registered(node *corev1.Node, text string) ([]gpu.Card, error) {
 	if err == nil {
 		err = named(cards, node, "devices", "id")
 	}
-	if q, ok := node.Status.Allocatable[f.count]; ok && q.IsZero() {
-		// The plugin has stopped: kubelet says so, and the register stays
-		// behind. Who is on the cards stays, and nobody could start there.
+	if !runs(node.Status.Allocatable[f.count], cards) {
+		// The register is left over. Who is on the cards stays.
 		for i := range cards {
 			cards[i].Healthy = false
 		}
 	}
 	return cards, err
+}
+
+// runs reports whether the plugin that has registered these cards is there, by
+// how many of its count kubelet has allocatable. Where there is none kubelet
+// passes over what a pod asks for, and starts it without the plugin and without
+// any bound. Where a plugin that shares cards has no more of it than there are
+// cards, it is another one by the same name, that gives out whole cards.
+func runs(allocatable resource.Quantity, cards []gpu.Card) bool {
+	shares := int64(0)
+	for i := range cards {
+		shares += int64(cards[i].MaxSlices)
+	}
+	n := int64(len(cards))
+	return allocatable.Sign() > 0 && (shares <= n || allocatable.CmpInt64(n) > 0)
 }
 
 // decode reads the text of the form's register.
@@ -126,7 +140,7 @@ func (f *form) card(d *listed, at *faults) gpu.Card {
 	}
 	least := int64(1)
 	if !d.Health {
-		least = 0 // as in heteroflow.io/devices
+		least = 0 // as in heteroflow.io/devices, and 0 is left out
 	}
 	memory := gpu.MiB(at.within("devmem", d.Devmem, least, gpu.MostMemory))
 	compute := gpu.Cores(at.within("devcore", cmp.Or(d.Devcore, defaultCores), 1, mostCompute))
@@ -143,7 +157,7 @@ func (f *form) card(d *listed, at *faults) gpu.Card {
 		Usable:      memory,
 		Cores:       min(gpu.MostCores, compute),
 		UsableCores: compute,
-		MaxSlices:   int(at.within("count", d.Count, 1, mostSlices)),
+		MaxSlices:   int(at.within("count", d.Count, least, mostSlices)),
 		NUMA:        int(at.within("numa", d.NUMA, gpu.NoNUMA, mostNUMA)),
 		PCIBusID:    at.short("bdf", d.busID),
 		Healthy:     d.Health,

@@ -60,6 +60,7 @@ func TestRegistersOfHAMi(t *testing.T) {
 		"unhealthy, text":              {strings.Replace(textOfA4000, "true", "false", 1), []gpu.Card{but(a4000(), func(c *gpu.Card) { c.Healthy = false })}},
 		"unhealthy, JSON":              {`[{"id":"a","count":1,"devmem":9,"health":false}]`, []gpu.Card{bare("a", 0)}},
 		"unhealthy and of no size":     {`[{"id":"a","count":1}]`, []gpu.Card{but(bare("a", 0), func(c *gpu.Card) { c.Memory, c.Usable = 0, 0 })}},
+		"unhealthy and of no count":    {`[{"id":"a","devmem":9}]`, []gpu.Card{but(bare("a", 0), func(c *gpu.Card) { c.MaxSlices = 0 })}},
 		"compute promised twice":       {strings.Replace(textOfA4000, ",100,", ",150,", 1), []gpu.Card{but(a4000(), func(c *gpu.Card) { c.UsableCores = 150 })}},
 		"compute in part":              {strings.Replace(textOfA4000, ",100,", ",50,", 1), []gpu.Card{but(a4000(), func(c *gpu.Card) { c.Cores, c.UsableCores = 50, 50 })}},
 		"compute not named":            {strings.Replace(textOfA4000, ",100,", ",0,", 1), []gpu.Card{a4000()}},
@@ -142,7 +143,7 @@ func TestComputeOfWholeCards(t *testing.T) {
 func TestRegisterOfMetax(t *testing.T) {
 	got, err := Facts(nodeWith(nodeAnnotated("metax-tech.com/node-gpu-devices",
 		`[{"uuid":"GPU-123","bdf":"0000:44:00.0","model":"sgpu","totalDevCount":16,"totalCompute":100,"totalVRam":32768,"availableVRam":1,"numa":1,"healthy":true,"qosPolicy":"fixed-share","linkZone":2},
-		  {"uuid":"GPU-124","totalDevCount":16,"totalCompute":100}]`)), greedy())
+		  {"uuid":"GPU-124","totalDevCount":16,"totalCompute":100}]`), allocatable("metax-tech.com/sgpu", "16")), greedy())
 	sameFaults(t, err)
 	card := gpu.Card{
 		ID: "GPU-123", Vendor: gpu.Metax, Model: "sgpu", Plugin: "metax-tech.com/sgpu", Memory: 32768, Usable: 32768,
@@ -193,7 +194,7 @@ func TestRegistersRefused(t *testing.T) {
 		"health as a text":       {nvidia(`[{"id":"a","health":"true"}]`), []string{nvidiaRegister + ": json: cannot unmarshal string into Go struct field listed.health of type bool"}},
 		"health twice":           {nvidia(`[{"id":"a","count":1,"devmem":9,"health":false,"health":true}]`), []string{nvidiaRegister + `: duplicate field "[0].health"`}},
 		"a mode of others":       {nodeCase{"hami.io/node-dcu-register": "a,1,9,100,DCU,0,true,0,mig:"}, []string{`hami.io/node-dcu-register: devices[0].mode: "mig" is not one of hami-core`}},
-		"MetaX in HAMi's words":  {nodeCase{"metax-tech.com/node-gpu-devices": `[{"id":"a","count":1,"devmem":9}]`}, []string{`metax-tech.com/node-gpu-devices: devices[0].id: "" is not 1..256 visible ASCII characters without a comma`, "devices[0].count: 0 is outside 1..1024"}},
+		"MetaX in HAMi's words":  {nodeCase{"metax-tech.com/node-gpu-devices": `[{"id":"a","count":1,"devmem":9}]`}, []string{`metax-tech.com/node-gpu-devices: devices[0].id: "" is not 1..256 visible ASCII characters without a comma`}},
 		"MetaX as a text":        {nodeCase{"metax-tech.com/node-gpu-devices": "a,1,9,100,S,0,true:"}, []string{"metax-tech.com/node-gpu-devices: invalid character 'a' looking for beginning of value"}},
 		"Enflame's DRS":          {nodeCase{"enflame.com/gcu-drs-capacity": `{"devices":[{"index":"0","minor":"0","capacity":6}],"profiles":{"1g.6gb":"0"}}`}, []string{"enflame.com/gcu-drs-capacity: is not read; annotate the node with heteroflow.io/devices"}},
 		"Enflame's shares":       {nodeCase{"enflame.com/gcu-shared-capacity": `{"0":6}`}, []string{"enflame.com/gcu-shared-capacity: is not read; annotate the node with heteroflow.io/devices"}},
@@ -223,27 +224,12 @@ func TestRegistersRefused(t *testing.T) {
 // nodeCase is a node's annotations.
 type nodeCase map[string]string
 
-// A register stays behind when its plugin stops; what kubelet has allocatable
-// does not. A node that says nothing of it is believed.
-func TestRegisterOfAPluginThatHasStopped(t *testing.T) {
-	for allocated, want := range map[string]bool{"": true, "10": true, "0": false} {
-		node := nodeWith(nodeAnnotated(nvidiaRegister, textOfA4000))
-		if allocated != "" {
-			allocatable("nvidia.com/gpu", allocated)(node)
-		}
-		f, err := Facts(node, policy.Default())
-		if err != nil || len(f.Cards) != 1 || f.Cards[0].Healthy != want {
-			t.Errorf("allocatable %q: cards %+v, %v; want one that is healthy: %t", allocated, f.Cards, err, want)
-		}
-	}
-}
-
 // Moore Threads and Cambricon: 16 and 100 of compute a card, 512 and 256 MiB a
 // unit (hami-protocol.md A.6).
 func TestNodesByCapacity(t *testing.T) {
 	card := func(v gpu.Vendor, plugin string, index int, memory gpu.MiB) gpu.Card {
 		return gpu.Card{
-			ID: gpu.CardID(fmt.Sprintf("n1-%s-%d", v, index)), Index: index, Vendor: v, Plugin: plugin, Memory: memory, Usable: memory,
+			ID: gpu.CardID(fmt.Sprintf("n1-%s-%d", v, index)), Index: index, Vendor: v, Counted: true, Plugin: plugin, Memory: memory, Usable: memory,
 			Cores: 100, UsableCores: 100, MaxSlices: 100, NUMA: gpu.NoNUMA, Healthy: true, Mode: gpu.ModeSlice, Isolation: gpu.IsolationDriver,
 		}
 	}

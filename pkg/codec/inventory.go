@@ -73,7 +73,7 @@ func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	model := node.Labels[f.productLabel]
+	model := cmp.Or(node.Labels[f.productLabel], f.model)
 	mode := gpu.ModeWhole
 	if strings.Contains(model, "-MIG-") {
 		mode = gpu.ModeMIG // strategy "single": the plugin counts instances
@@ -81,11 +81,11 @@ func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	cards := make([]gpu.Card, n)
 	for i := range cards {
 		cards[i] = gpu.Card{
-			ID:     countedID(gpu.NodeID(node.Name), f.vendor, i),
-			Index:  i,
-			Vendor: f.vendor,
-			Model:  model,
-			Plugin: string(f.count),
+			ID:      countedID(gpu.NodeID(node.Name), f.vendor, i),
+			Index:   i,
+			Vendor:  f.vendor,
+			Model:   model,
+			Counted: true, Plugin: string(f.count),
 			Memory: memory,
 			Usable: memory,
 			Cores:  defaultCores, UsableCores: defaultCores,
@@ -124,10 +124,10 @@ func (f *form) divided(node *corev1.Node) ([]gpu.Card, error) {
 	cards := make([]gpu.Card, n)
 	for i := range cards {
 		cards[i] = gpu.Card{
-			ID:     countedID(gpu.NodeID(node.Name), f.vendor, i),
-			Index:  i,
-			Vendor: f.vendor,
-			Plugin: string(f.count),
+			ID:      countedID(gpu.NodeID(node.Name), f.vendor, i),
+			Index:   i,
+			Vendor:  f.vendor,
+			Counted: true, Plugin: string(f.count),
 			Memory: size, Usable: size,
 			Cores: defaultCores, UsableCores: defaultCores,
 			MaxSlices: together,
@@ -143,6 +143,15 @@ func (f *form) divided(node *corev1.Node) ([]gpu.Card, error) {
 // countedID is the name of a card that is known by its count alone.
 func countedID(node gpu.NodeID, v gpu.Vendor, index int) gpu.CardID {
 	return gpu.CardID(fmt.Sprintf("%s-%s-%d", node, v, index))
+}
+
+// hamiWords are HAMi's in the names of such cards, where they are not ours; read
+// only (hami-protocol.md A.6).
+var hamiWords = map[gpu.Vendor]gpu.Vendor{gpu.Musa: "mthreads", gpu.Cambricon: "cambricon-mlu", gpu.Enflame: "GCU"}
+
+// called reports whether the card goes by this name, in our words or in HAMi's.
+func called(c *gpu.Card, node gpu.NodeID, name gpu.CardID) bool {
+	return c.ID == name || c.Counted && name == countedID(node, cmp.Or(hamiWords[c.Vendor], c.Vendor), c.Index)
 }
 
 // named refuses UUIDs that are such names: Annotations tells counted cards by

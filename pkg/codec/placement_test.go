@@ -74,8 +74,8 @@ func TestForeignRecords(t *testing.T) {
 		"of another node":    {changed(good, boundTo("n2")), `made for node "n1"`},
 		"written by hand":    {changed(good, func(p *corev1.Pod) { delete(p.Annotations, AnnotationHAMiNode) }), `made for node ""`},
 		"bound by another":   {changed(good, func(p *corev1.Pod) { p.Labels = nil }), "label heteroflow.io/bound-by is missing: not bound by us"},
-		"a request that is invalid by now": {changed(good, annotated(AnnotationContainers, `{}`)),
-			"annotation heteroflow.io/containers: container main asks for cards and is not named"},
+		"a request that is invalid by now": {changed(good, requesting("nvidia.com/gpu", "1")),
+			"containers[main]: nvidia.com/gpu: requests has 1 but limits has 2; they have to be equal"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +117,7 @@ func TestForeignPods(t *testing.T) {
 		"shares that only HAMi counts":    {podWith(app("main", "metax-tech.com/sgpu", "2")), []gpu.Foreign{{Vendor: gpu.Metax, Cards: gpu.AllCards}}},
 		"... beside whole cards":          {podWith(app("a", "metax-tech.com/sgpu", "2"), app("b", "metax-tech.com/gpu", "1")), []gpu.Foreign{{Vendor: gpu.Metax, Cards: gpu.AllCards}}},
 		"a model's names":                 {podWith(app("main", "huawei.com/Ascend910B3", "1")), []gpu.Foreign{{Vendor: gpu.Ascend, Cards: gpu.AllCards}}},
+		"a model's, of a stock plugin":    {podWith(app("main", "huawei.com/Ascend310P", "2")), []gpu.Foreign{{Vendor: gpu.Ascend, Cards: 2}}},
 		"plain whole cards":               {podWith(app("a", "huawei.com/Ascend910", "2"), app("b", "huawei.com/npu", "1")), []gpu.Foreign{{Vendor: gpu.Ascend, Cards: 3}}},
 		"... of init containers":          {podWith(sidecar("s", "hygon.com/dcu", "1"), initContainer("i", "hygon.com/dcu", "4"), app("a", "hygon.com/dcu", "2")), []gpu.Foreign{{Vendor: gpu.Hygon, Cards: 5}}},
 		"... of two vendors":              {podWith(app("a", "cambricon.com/mlu", "2", "mthreads.com/gpu", "1")), []gpu.Foreign{{Vendor: gpu.Cambricon, Cards: 2}, {Vendor: gpu.Musa, Cards: 1}}},
@@ -172,6 +173,23 @@ func TestLaterAnnotationsDoNotMatter(t *testing.T) {
 	annotated("heteroflow.io/numa", "x", "heteroflow.io/nonsense", "1", "heteroflow.io/gpu-type", "ascend")(bound)
 	if !Ours(bound) {
 		t.Error("not ours any more")
+	}
+}
+
+// Nor does what is written into the record of numbers: a pod's own author could
+// close the whole node by it.
+func TestPlacementDoesNotDependOnNumbers(t *testing.T) {
+	p := placed(granted("main", 0, gpu.App, whole(gpu.Nvidia, "GPU-a", 0, 100)))
+	for _, record := range []string{"garbage", "{}", `{"main":-1}`, `{"main":7}`, ""} {
+		bound := bind(t, podWith(app("main", "nvidia.com/gpu", "1")), p)
+		annotated(AnnotationContainers, record)(bound)
+		if diff := cmp.Diff(p, Placement(bound)); diff != "" || !Ours(bound) {
+			t.Errorf("%q: ours %t, placement (-want +got):\n%s", record, Ours(bound), diff)
+		}
+		foreign := podWith(app("main", "nvidia.com/gpu", "2"), boundTo("n1"), annotated(AnnotationContainers, record))
+		if diff := cmp.Diff([]gpu.Foreign{{Vendor: gpu.Nvidia, Cards: 2}}, Placement(foreign).Foreign); diff != "" {
+			t.Errorf("%q, of another scheduler (-want +got):\n%s", record, diff)
+		}
 	}
 }
 

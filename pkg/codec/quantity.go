@@ -25,14 +25,14 @@ func (m measure) read(list corev1.ResourceList) (int64, error) {
 		return 0, nil
 	}
 	if vast(q) {
-		return 0, fmt.Errorf("%s: %s is outside 1..%d%s", m.name, q.String(), m.most, m.suffix())
+		return 0, fmt.Errorf("%s: %s is outside 1..%d%s", m.name, short(q.String()), m.most, m.suffix())
 	}
 	v, whole := wholeNumber(q)
 	switch {
 	case !whole:
-		return 0, fmt.Errorf("%s: %s is not a whole number", m.name, q.String())
+		return 0, fmt.Errorf("%s: %s is not a whole number", m.name, short(q.String()))
 	case v.Sign() < 0 || v.Cmp(big.NewInt(m.most)) > 0:
-		return 0, fmt.Errorf("%s: %d is outside 1..%d%s%s", m.name, v, m.most, m.suffix(), m.hint(q, v))
+		return 0, fmt.Errorf("%s: %s is outside 1..%d%s%s", m.name, short(v.String()), m.most, m.suffix(), m.hint(q, v))
 	}
 	return v.Int64(), nil
 }
@@ -58,7 +58,7 @@ func (m measure) hint(q resource.Quantity, v *big.Int) string {
 	if meant < 1 || meant > m.most {
 		return ""
 	}
-	return fmt.Sprintf(" (%s is a quantity in bytes; write %d)", q.String(), meant)
+	return fmt.Sprintf(" (%s is a quantity in bytes; write %d)", short(q.String()), meant)
 }
 
 // vast reports whether a quantity has an exponent that nobody means. It parses

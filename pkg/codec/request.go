@@ -28,6 +28,7 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 		return r, nil
 	}
 	r.Asks = found
+	err = errors.Join(err, number(found, pod.Annotations[AnnotationContainers]))
 	ignored := append(idleFaults(pod), strays(pod, pod.Annotations, pod.Labels, true)...)
 	if err := errors.Join(err, errors.Join(ignored...), readAnnotations(&r, pod.Annotations)); err != nil {
 		r.Asks = nil

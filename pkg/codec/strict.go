@@ -13,12 +13,56 @@ import (
 
 // CheckKeys returns the faults of the keys of ours on a pod, whether it asks for
 // cards or not. A key that is ignored would be a wish that is silently not met.
-func CheckKeys(pod *corev1.Pod) error { return CheckChange(&corev1.Pod{}, pod) }
+//
+// What the scheduler alone writes is no fault here: a copy of a bound pod carries
+// it, and it is taken off.
+func CheckKeys(pod *corev1.Pod) error { return checkWishes(&corev1.Pod{}, pod) }
 
-// CheckChange returns the faults of those keys of ours alone that are new or
-// another on after. What was wrong before is let pass: else not even a
-// finalizer could be taken off the pod.
+// CheckChange returns the faults of those keys of ours alone that differ between
+// before and after. What was wrong before is let pass: else not even a finalizer
+// could be taken off the pod. What the scheduler alone writes stays as it is,
+// since containers that start anew are shown cards by it; the scheduler writes it
+// by Bindings, which are no updates.
 func CheckChange(before, after *corev1.Pod) error {
+	return errors.Join(checkOwned(before, after), checkWishes(before, after))
+}
+
+// checkOwned names the keys of the scheduler that were added, changed or taken
+// off.
+func checkOwned(before, after *corev1.Pod) error {
+	var errs []error
+	for _, key := range differing(before.Annotations, after.Annotations, schedulerKey) {
+		errs = append(errs, fmt.Errorf("annotation %s: is written by the scheduler alone", key))
+	}
+	for _, key := range differing(before.Labels, after.Labels, func(key string) bool { return key == BoundByLabel }) {
+		errs = append(errs, fmt.Errorf("label %s: is written by the scheduler alone", key))
+	}
+	return errors.Join(errs...)
+}
+
+// schedulerKey also takes HAMi's names for what the scheduler writes.
+func schedulerKey(key string) bool {
+	return ownedByScheduler(key) || key == AnnotationHAMiNode || key == AnnotationHAMiAllocated
+}
+
+// differing returns those of the keys that are new, another or gone, sorted.
+func differing(before, after map[string]string, of func(key string) bool) (keys []string) {
+	for key, value := range after {
+		if old, ok := before[key]; of(key) && (!ok || old != value) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range before {
+		if _, ok := after[key]; of(key) && !ok {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// checkWishes judges what authors write, where it is new or another.
+func checkWishes(before, after *corev1.Pod) error {
 	annotations := changed(before.Annotations, after.Annotations)
 	errs := strays(after, annotations, changed(before.Labels, after.Labels), false)
 	for i := range wishes {
@@ -99,7 +143,7 @@ func strayAnnotation(pod *corev1.Pod, key, value string) error {
 		return fmt.Errorf("annotation %s: is a resource; write %s under resources.limits", key, name)
 	}
 	if !strings.HasPrefix(key, own) {
-		return nil
+		return otherWish(key, value)
 	}
 	switch meant := nearest(key); {
 	case key == own+"require-nvlink":

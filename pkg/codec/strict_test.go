@@ -107,6 +107,16 @@ func TestStrayKeysOfOthers(t *testing.T) {
 			"label nvlink: is an annotation; write heteroflow.io/nvlink under metadata.annotations",
 			"label rdma: is an annotation; write heteroflow.io/rdma under metadata.annotations",
 		}},
+		"how HAMi is to share":   {nvidia, annotated("nvidia.com/vgpu-mode", "mig"), []string{`annotation nvidia.com/vgpu-mode: "mig" is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"... Ascend":             {nvidia, annotated("huawei.com/vnpu-mode", "vir"), []string{`annotation huawei.com/vnpu-mode: "vir" is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"MetaX's bounds":         {nvidia, annotated("metax-tech.com/sgpu-qos-policy", "fixed-share"), []string{`annotation metax-tech.com/sgpu-qos-policy: "fixed-share" is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"MetaX's class":          {nvidia, annotated("metax-tech.com/sgpu-app-class", "online"), []string{`annotation metax-tech.com/sgpu-app-class: is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"MetaX's links":          {nvidia, annotated("metax-tech.com/sgpu-topology-aware", "true"), []string{`annotation metax-tech.com/sgpu-topology-aware: "true" is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"HAMi's weights":         {nvidia, annotated("hami.io/device-scoring-weights", "slot=1,core=1"), []string{`annotation hami.io/device-scoring-weights: is read by HAMi's own scheduler alone and is not handled; leave it out`}},
+		"an alias with a slip":   {nvidia, annotated("nvidia.com/use-gpu-uuid", "GPU-a"), []string{"unknown annotation nvidia.com/use-gpu-uuid; did you mean nvidia.com/use-gpuuuid?"}},
+		"... with two":           {nvidia, annotated("nvidia.com/no-use-gpuuuid", "GPU-a", "hami.io/gpu-uuid-exlcude", "GPU-a"), []string{"unknown annotation hami.io/gpu-uuid-exlcude; did you mean hami.io/gpu-uuid-exclude?", "unknown annotation nvidia.com/no-use-gpuuuid; did you mean nvidia.com/nouse-gpuuuid?"}},
+		"... in a short name":    {nvidia, annotated("hami.io/gpu-types", "A100"), []string{"unknown annotation hami.io/gpu-types; did you mean hami.io/gpu-type?"}},
+		"a domain without forms": {nvidia, annotated("baidu.com/use-gpu-uuid", "a"), []string{"unknown annotation baidu.com/use-gpu-uuid; did you mean baidu.com/use-gpuuuid?"}},
 		"HAMi's wish as a label": {nvidia, carrying("nvidia.com/use-gpuuuid", "GPU-a"), []string{"label nvidia.com/use-gpuuuid: is an annotation; write it under metadata.annotations"}},
 	}
 	for name, tc := range tests {
@@ -119,6 +129,16 @@ func TestStrayKeysOfOthers(t *testing.T) {
 			sameFaults(t, err)
 		})
 	}
+}
+
+// Values that come to the same without them, and what is no slip, are let pass.
+func TestOthersThatAreHarmless(t *testing.T) {
+	_, err := Request(podWith(app("main", "nvidia.com/gpu", "1"), annotated(
+		"nvidia.com/vgpu-mode", "hami-core", "huawei.com/vnpu-mode", " hami-core ", "metax-tech.com/sgpu-qos-policy", "best-effort",
+		"metax-tech.com/sgpu-app-class", "", "metax-tech.com/sgpu-topology-aware", "false", "hami.io/device-scoring-weights", " ",
+		"hami.io/gpu-tips", "two slips in a short name", "amd.com/use-gpu-uuid", "nobody's here", "nvidia.com/use-gpu", "far", "hami.io/vgpu-node", "n1",
+	)), policy.Default())
+	sameFaults(t, err)
 }
 
 // What schedulers leave on pods that they have placed is no fault of theirs.
@@ -170,6 +190,35 @@ func TestCheckChange(t *testing.T) {
 	}
 }
 
+// What the scheduler has written may not be changed by others, not even taken
+// off.
+func TestChangesOfWhatTheSchedulerWrites(t *testing.T) {
+	const alone = ": is written by the scheduler alone"
+	keys := []string{
+		AnnotationAllocation, AnnotationContainers, AnnotationEpoch, AnnotationPreemptCount, AnnotationPort,
+		"heteroflow.io/visible-devices-0", "heteroflow.io/mem-limit-3", "heteroflow.io/core-limit-12", AnnotationHAMiNode, AnnotationHAMiAllocated,
+	}
+	for _, key := range keys {
+		t.Run(key, func(t *testing.T) {
+			none, one, other := podWith(annotated()), podWith(annotated(key, "1")), podWith(annotated(key, "2"))
+			sameFaults(t, CheckChange(one, one))
+			for _, change := range [][2]*corev1.Pod{{none, one}, {one, other}, {one, none}} {
+				sameFaults(t, CheckChange(change[0], change[1]), "annotation "+key+alone)
+			}
+		})
+	}
+	labelled, relabelled := podWith(carrying(BoundByLabel, "1")), podWith(carrying(BoundByLabel, "2"))
+	sameFaults(t, CheckChange(labelled, labelled))
+	for _, change := range [][2]*corev1.Pod{{podWith(), labelled}, {labelled, relabelled}, {labelled, podWith()}} {
+		sameFaults(t, CheckChange(change[0], change[1]), "label heteroflow.io/bound-by"+alone)
+	}
+	sameFaults(t, CheckChange(podWith(annotated(AnnotationPort, "1", AnnotationEpoch, "1")), podWith(annotated("heteroflow.io/x", "1"), carrying(BoundByLabel, "x"))),
+		"annotation heteroflow.io/epoch"+alone, "annotation heteroflow.io/port"+alone, "label heteroflow.io/bound-by"+alone, "unknown annotation heteroflow.io/x")
+	// As an annotation or a label of the other kind, such a key is nobody's.
+	sameFaults(t, CheckChange(podWith(annotated("heteroflow.io/core-limit-x", "1")), podWith()))
+	sameFaults(t, CheckChange(podWith(carrying(AnnotationHAMiNode, "1")), podWith()))
+}
+
 // drawKeys draws annotations: wishes with good or bad values, and strays.
 func drawKeys(t *rapid.T, name string) map[string]string {
 	keys := append(slices.Sorted(maps.Keys(wishValues)), "heteroflow.io/x", "heteroflow.io/gpumem", AnnotationEpoch)
@@ -182,7 +231,7 @@ func drawKeys(t *rapid.T, name string) map[string]string {
 }
 
 // No change makes a pod without faults one that has them, and none that takes
-// keys away is refused.
+// keys of its author away is refused.
 func TestChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := podWith(annotated()), podWith(annotated())
@@ -194,6 +243,11 @@ func TestChanges(t *testing.T) {
 				after.Annotations[key] = value
 			}
 		}
+		if old, ok := before.Annotations[AnnotationEpoch]; ok {
+			after.Annotations[AnnotationEpoch] = old // the scheduler's
+		} else {
+			delete(after.Annotations, AnnotationEpoch)
+		}
 		change, old, now := CheckChange(before, after), CheckKeys(before), CheckKeys(after)
 		if old == nil && (change == nil) != (now == nil) {
 			t.Errorf("of a pod without faults the change has %v, what it leads to %v", change, now)
@@ -203,7 +257,7 @@ func TestChanges(t *testing.T) {
 		}
 		maps.DeleteFunc(after.Annotations, func(string, string) bool { return rapid.Bool().Draw(t, "gone") })
 		fewer := after.DeepCopy()
-		maps.DeleteFunc(fewer.Annotations, func(string, string) bool { return rapid.Bool().Draw(t, "gone too") })
+		maps.DeleteFunc(fewer.Annotations, func(key, _ string) bool { return key != AnnotationEpoch && rapid.Bool().Draw(t, "gone too") })
 		maps.DeleteFunc(fewer.Labels, func(string, string) bool { return rapid.Bool().Draw(t, "label gone") })
 		if err := CheckChange(after, fewer); err != nil {
 			t.Errorf("keys taken away: %v", err)

@@ -28,6 +28,10 @@ const (
 	mostPriority = 100
 	mostPorts    = 64
 	mostName     = 253 // of a served model, in characters
+	// Every item is compared with every card, and an annotation has room for
+	// 100,000 of them.
+	mostItems = 256
+	mostItem  = mostText
 )
 
 // judge makes a reader of what is only checked.
@@ -38,12 +42,12 @@ func judge(check func(string) error) func(*gpu.Request, string) error {
 func readVendor(r *gpu.Request, value string) error {
 	v, ok := gpu.ParseVendor(value)
 	if !ok {
-		return fmt.Errorf("%q is not a vendor; the vendors are %s", value, join(gpu.Vendors()))
+		return fmt.Errorf("%s is not a vendor; the vendors are %s", quoted(value), join(gpu.Vendors()))
 	}
 	r.Vendor = v
 	for i := range r.Asks {
 		if a := &r.Asks[i]; a.Vendor != "" && a.Vendor != v {
-			return fmt.Errorf("%q contradicts container %s, which asks for cards of %s", value, a.Container, a.Vendor)
+			return fmt.Errorf("%s contradicts container %s, which asks for cards of %s", quoted(value), a.Container, a.Vendor)
 		}
 	}
 	return nil
@@ -55,8 +59,13 @@ func list[T ~string](field func(*gpu.Request) *[]T) func(*gpu.Request, string) e
 		into := field(r)
 		for item := range strings.SplitSeq(value, ",") {
 			item = strings.TrimSpace(item)
-			if item == "" {
-				return fmt.Errorf("%q has an empty item; write a comma list, or leave the annotation out", value)
+			switch {
+			case item == "":
+				return fmt.Errorf("%s has an empty item; write a comma list, or leave the annotation out", quoted(value))
+			case len(item) > mostItem:
+				return fmt.Errorf("item %s is longer than %d bytes", quoted(item), mostItem)
+			case len(*into) == mostItems:
+				return fmt.Errorf("%s has more than %d items", quoted(value), mostItems)
 			}
 			*into = append(*into, T(item))
 		}
@@ -64,10 +73,28 @@ func list[T ~string](field func(*gpu.Request) *[]T) func(*gpu.Request, string) e
 	}
 }
 
+// withoutEmpty drops the empty items of a list by HAMi's names, which HAMi
+// passes over. A list of nothing else is left as it is, and refused.
+func withoutEmpty(value string) string {
+	items := slices.DeleteFunc(strings.Split(value, ","), func(item string) bool { return strings.TrimSpace(item) == "" })
+	if len(items) == 0 {
+		return value
+	}
+	return strings.Join(items, ",")
+}
+
+// asYesOrNo spells what HAMi takes for a yes or no as we do.
+func asYesOrNo(value string) string {
+	if b, err := strconv.ParseBool(value); err == nil {
+		return strconv.FormatBool(b)
+	}
+	return value
+}
+
 func readNUMA(r *gpu.Request, value string) error {
 	n, err := wholeUpTo(value, mostNUMA)
 	if err != nil {
-		return fmt.Errorf("%q is not the number of a NUMA node, 0..%d", value, mostNUMA)
+		return fmt.Errorf("%s is not the number of a NUMA node, 0..%d", quoted(value), mostNUMA)
 	}
 	r.NUMA = n
 	return nil
@@ -114,9 +141,9 @@ func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) err
 			*field(r) = p
 			return nil
 		case "mutex": // HAMi's
-			return fmt.Errorf("%q is not handled; for cards with nobody else on them ask for whole cards", value)
+			return fmt.Errorf("%s is not handled; for cards with nobody else on them ask for whole cards", quoted(value))
 		case "numa": // HAMi's
-			return fmt.Errorf("%q is not handled; for cards of one NUMA node write %s: true", value, AnnotationNUMABind)
+			return fmt.Errorf("%s is not handled; for cards of one NUMA node write %s: true", quoted(value), AnnotationNUMABind)
 		}
 		return among(gpu.Binpack, gpu.Spread, topologyAware)(value)
 	}
@@ -125,7 +152,7 @@ func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) err
 func readGroup(r *gpu.Request, value string) error {
 	unmet(r, gpu.GangIncomplete)
 	if len(content.IsDNS1123Subdomain(value)) > 0 {
-		return fmt.Errorf("%q is not the name of a TaskGroup: up to 253 small letters, digits, '-' and '.', with a letter or digit at each end and beside each '.'", value)
+		return fmt.Errorf("%s is not the name of a TaskGroup: up to 253 small letters, digits, '-' and '.', with a letter or digit at each end and beside each '.'", quoted(value))
 	}
 	return nil
 }
@@ -142,7 +169,7 @@ func readPorts(r *gpu.Request, value string) error {
 func among[T ~string](words ...T) func(string) error {
 	return func(value string) error {
 		if !slices.Contains(words, T(value)) {
-			return fmt.Errorf("%q is not one of %s", value, join(words))
+			return fmt.Errorf("%s is not one of %s", quoted(value), join(words))
 		}
 		return nil
 	}
@@ -152,7 +179,7 @@ func among[T ~string](words ...T) func(string) error {
 func wholeUpTo(value string, most int) (int, error) {
 	n, err := strconv.Atoi(value)
 	if err != nil || !digits(value) || n > most {
-		return 0, fmt.Errorf("%q is not a whole number, 0..%d", value, most)
+		return 0, fmt.Errorf("%s is not a whole number, 0..%d", quoted(value), most)
 	}
 	return n, nil
 }
@@ -164,14 +191,14 @@ func judgePriority(value string) error {
 
 func judgeLabelValue(value string) error {
 	if value == "" || len(content.IsLabelValue(value)) > 0 {
-		return fmt.Errorf("%q is not a label value: 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at each end", value)
+		return fmt.Errorf("%s is not a label value: 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at each end", quoted(value))
 	}
 	return nil
 }
 
 func judgeDuration(value string) error {
 	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
-		return fmt.Errorf("%q is not a duration above 0; write it as 45s, 90m or 2h30m", value)
+		return fmt.Errorf("%s is not a duration above 0; write it as 45s, 90m or 2h30m", quoted(value))
 	}
 	return nil
 }
@@ -181,7 +208,7 @@ var signals = []string{"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIG
 
 func judgeSignal(value string) error {
 	if value == "SIGKILL" {
-		return fmt.Errorf("%q leaves a task no time to save its state; write one of %s", value, join(signals))
+		return fmt.Errorf("%s leaves a task no time to save its state; write one of %s", quoted(value), join(signals))
 	}
 	return among(signals...)(value)
 }
@@ -189,9 +216,30 @@ func judgeSignal(value string) error {
 func judgeModelName(value string) error {
 	printable := utf8.ValidString(value) && !strings.ContainsFunc(value, func(c rune) bool { return !unicode.IsPrint(c) })
 	if n := utf8.RuneCountInString(value); !printable || n < 1 || n > mostName {
-		return fmt.Errorf("%q is not the name of a model: 1 to %d printable characters", value, mostName)
+		return fmt.Errorf("%s is not the name of a model: 1 to %d printable characters", quoted(value), mostName)
 	}
 	return nil
+}
+
+// mostQuoted is how much of what somebody has written stands in a refusal:
+// an annotation may have 256 KiB, and an event 1 KiB.
+const mostQuoted = 80
+
+// quoted quotes a text for people; of a long one the beginning, and how long it is.
+func quoted(text string) string { return shortened(text, strconv.Quote) }
+
+// short is the same without the quotes, for what needs none.
+func short(text string) string { return shortened(text, func(s string) string { return s }) }
+
+func shortened(text string, write func(string) string) string {
+	if len(text) <= mostQuoted {
+		return write(text)
+	}
+	end := mostQuoted
+	for end > mostQuoted-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s... (%d bytes)", write(text[:end]), len(text))
 }
 
 func join[T ~string](items []T) string {

@@ -36,6 +36,9 @@ type Card struct {
 	Index  int // the vendor tool's number of the card on its node
 	Vendor Vendor
 	Model  string
+	// Counted says that which card it is only the device plugin knows: its name
+	// is ours, and the plugin may give any of its like instead.
+	Counted bool
 	// Plugin is the resource by whose count a device plugin of the vendor gives
 	// the card out, and nobody who does not name it gets one; "" if none does.
 	Plugin string

@@ -17,12 +17,18 @@ const (
 	dcuRegister    = "hami.io/node-dcu-register"
 )
 
+// plugins are the resources whose shares kubelet has, where a plugin runs that
+// writes the register.
+var plugins = map[string]corev1.ResourceName{nvidiaRegister: "nvidia.com/gpu", dcuRegister: "hygon.com/dcunum"}
+
 // saying is node n1 with these annotations, key and value in turn.
 func saying(pairs ...string) *corev1.Node {
 	node := newNode("n1", devices)
 	delete(node.Annotations, codec.AnnotationDevices)
+	node.Status.Allocatable = corev1.ResourceList{}
 	for i := 0; i < len(pairs); i += 2 {
 		node.Annotations[pairs[i]] = pairs[i+1]
+		node.Status.Allocatable[plugins[pairs[i]]] = *resource.NewQuantity(20, resource.DecimalSI)
 	}
 	return node
 }
@@ -71,6 +77,8 @@ func TestInventoriesThatChange(t *testing.T) {
 		"... with one card for two":      {[]*corev1.Node{both(), nil, saying(nvidiaRegister, c)}, map[gpu.CardID]string{"GPU-c": "closed"}},
 
 		"a register gives way to the agent": {[]*corev1.Node{both(), newNode("n1", devices)}, map[gpu.CardID]string{"GPU-a": "held", "GPU-b": "free"}},
+		"a plugin stops":                    {[]*corev1.Node{both(), counting(both(), "hygon.com/dcunum", 4)}, map[gpu.CardID]string{"GPU-a": "held unhealthy", "GPU-b": "free unhealthy", "DCU-1": "free"}},
+		"... and starts again":              {[]*corev1.Node{counting(both(), "hygon.com/dcunum", 4), both()}, map[gpu.CardID]string{"GPU-a": "held", "GPU-b": "free", "DCU-1": "free"}},
 		"... and back":                      {[]*corev1.Node{newNode("n1", devices), both()}, map[gpu.CardID]string{"GPU-a": "held", "GPU-b": "free", "DCU-1": "free"}},
 		"a register gives way to a count":   {[]*corev1.Node{both(), counting(saying(), "nvidia.com/gpu", 2)}, map[gpu.CardID]string{"n1-nvidia-0": "free", "n1-nvidia-1": "closed"}},
 		"the agent, to another vendor":      {[]*corev1.Node{newNode("n1", devices), counting(saying(), "birentech.com/gpu", 1)}, map[gpu.CardID]string{"n1-biren-0": "free"}},

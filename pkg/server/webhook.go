@@ -12,9 +12,9 @@ import (
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
 
-// mostReview bounds a request for admission: an update carries a pod twice, and
-// the API server takes none of more than 1.5 MiB.
-const mostReview = 4 << 20
+// mostReview bounds a request for admission: an update carries a pod twice, as
+// JSON, and the API server takes requests of up to 3 MiB.
+const mostReview = 8 << 20
 
 var reviewType = metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}
 

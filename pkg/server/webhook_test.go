@@ -113,11 +113,11 @@ func TestLongReviews(t *testing.T) {
 	padded := func(mib int) string {
 		return strings.Replace(reviewOf("p"), `"name":`, `"object":{"a":"`+strings.Repeat("x", mib<<20)+`"},"name":`, 1)
 	}
-	if code, text := post(t, h, "/webhook/mutate", padded(3)); code != http.StatusOK {
-		t.Errorf("3 MiB: %d %.100s", code, text)
+	if code, text := post(t, h, "/webhook/mutate", padded(7)); code != http.StatusOK {
+		t.Errorf("7 MiB: %d %.100s", code, text)
 	}
-	if code, text := post(t, h, "/webhook/mutate", padded(4)); code != http.StatusRequestEntityTooLarge || text != "body: longer than 4194304 bytes\n" {
-		t.Errorf("more than 4 MiB: %d %.100s", code, text)
+	if code, text := post(t, h, "/webhook/mutate", padded(8)); code != http.StatusRequestEntityTooLarge || text != "body: longer than 8388608 bytes\n" {
+		t.Errorf("more than 8 MiB: %d %.100s", code, text)
 	}
 }
 

@@ -1,6 +1,7 @@
 package oracle
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -68,10 +69,16 @@ func plugged(node *corev1.Node) ([]card, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.annotation, err)
 		}
+		if r.left(node, more) {
+			for i := range more {
+				more[i].Healthy = false
+			}
+		}
 		cards, known[r.vendor] = append(cards, more...), true
 	}
 	for _, stock := range []names{
-		{vendor: "nvidia", count: plainResource}, {vendor: "biren", count: "birentech.com/gpu"}, {vendor: "kunlun", count: "kunlunxin.com/xpu"},
+		{vendor: "nvidia", count: plainResource}, {vendor: "biren", count: "birentech.com/gpu"},
+		{vendor: "ascend", model: "310P", count: "huawei.com/Ascend310P"}, {vendor: "kunlun", count: "kunlunxin.com/xpu"},
 		{vendor: "metax", count: "metax-tech.com/gpu"}, {vendor: "enflame", count: "enflame.com/gcu"},
 	} {
 		if !known[stock.vendor] {
@@ -94,7 +101,7 @@ func counted(node *corev1.Node, stock names) []card {
 	for i := range int(room.Value()) {
 		cards = append(cards, card{
 			UUID: fmt.Sprintf("%s-%s-%d", node.Name, stock.vendor, i), Index: i, Vendor: stock.vendor,
-			Model: node.Labels[stock.vendor+".com/gpu.product"], MemoryMiB: memory, Cores: 100, usable: memory,
+			Model: cmp.Or(node.Labels[stock.vendor+".com/gpu.product"], stock.model), MemoryMiB: memory, Cores: 100, usable: memory,
 			Healthy: true, Mode: "whole", MaxSlices: 1, plain: true, plugin: stock.count,
 		})
 	}

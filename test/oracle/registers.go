@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // register is an annotation with which a device plugin that works with HAMi
@@ -80,6 +82,17 @@ func (r register) read(text string) ([]card, error) {
 		cards[i] = r.card(d)
 	}
 	return cards, nil
+}
+
+// left reports whether the register has outlived its plugin: kubelet has nothing
+// of its resource, or just as much as a plugin that shares no cards would have.
+func (r register) left(node *corev1.Node, cards []card) bool {
+	there := node.Status.Allocatable[corev1.ResourceName(r.plugin)]
+	shares := 0
+	for i := range cards {
+		shares += cards[i].MaxSlices
+	}
+	return there.Value() <= 0 || shares > len(cards) && there.Value() <= int64(len(cards))
 }
 
 // registeredOf reads the fields of the older text: 7, or 9 with index and mode.

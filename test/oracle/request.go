@@ -122,7 +122,8 @@ func vendorAsk(c *corev1.Container, n names) (ask, error) {
 	if r.count > 0 || n.always {
 		a.plugin = n.count
 	}
-	a.whole = a.cores == 100 || a.cores == 0 && a.memory == 0 && a.percent == 0
+	allMemory := a.memory == 0 && (a.percent == 0 || a.percent == 100 && r.count > 0)
+	a.whole = a.cores == 100 || a.cores == 0 && allMemory
 	if err := n.forbids(a, r.count, r.units); err != nil {
 		return ask{}, err
 	}

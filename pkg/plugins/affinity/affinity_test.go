@@ -1,6 +1,7 @@
 package affinity
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,6 +82,59 @@ func TestFilter(t *testing.T) {
 				t.Errorf("open (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is not known of a card is not met by it.
+func TestFilterOfCountedCards(t *testing.T) {
+	counted := func(c []ledger.Card) { c[0].Counted, c[3].Counted = true, true }
+	nameless := func(c []ledger.Card) { c[0].Model, c[1].Model = "", "" }
+	tests := map[string]struct {
+		request gpu.Request
+		cards   func([]ledger.Card)
+		reason  gpu.Reason
+		open    []int
+	}{
+		"no list":                      {gpu.Request{}, counted, "", []int{0, 1, 2, 3}},
+		"named in a list":              {gpu.Request{Cards: []gpu.CardID{"d0", "d1"}}, counted, "", []int{1}},
+		"named in it, and alone":       {gpu.Request{Cards: []gpu.CardID{"d0"}}, counted, gpu.UUIDFiltered, nil},
+		"not in a list of others":      {gpu.Request{NotCards: []gpu.CardID{"d1"}}, counted, "", []int{2}},
+		"not in a list of no card":     {gpu.Request{NotCards: []gpu.CardID{"gone"}}, counted, "", []int{1, 2}},
+		"no model, of a list":          {gpu.Request{Models: []string{"a100"}}, nameless, "", []int{2}},
+		"no model, not in a list":      {gpu.Request{NotModels: []string{"h20"}}, nameless, "", []int{2}},
+		"no model, and no list":        {gpu.Request{}, nameless, "", []int{0, 1, 2, 3}},
+		"no model on the whole node":   {gpu.Request{NotModels: []string{"h20"}}, func(c []ledger.Card) { nameless(c); c[2].Model, c[3].Model = "", "" }, gpu.DeviceModelMismatch, nil},
+		"models in turn":               {gpu.Request{NotModels: []string{"PCIE"}}, func(c []ledger.Card) { c[1].Model = "a pcie" }, "", []int{0, 3}},
+		"no card of a model is left":   {gpu.Request{NotModels: []string{"a100", "H20"}}, nameless, gpu.DeviceModelMismatch, nil},
+		"a letter of three bytes":      {gpu.Request{Models: []string{"\u212a4"}}, func(c []ledger.Card) { c[2].Model = "K4" }, "", []int{2}},
+		"the model counts by its part": {gpu.Request{Models: []string{"h20"}}, counted, "", []int{3}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			n := four(tc.cards)
+			tc.request.Asks, tc.request.NUMA = []gpu.Ask{{Count: 1}}, gpu.NoNUMA
+			if got := (Plugin{}).Filter(&pipeline.Cycle{Request: &tc.request}, n); got.Reason != tc.reason {
+				t.Errorf("verdict %v, want reason %q", got, tc.reason)
+			}
+			if diff := cmp.Diff(tc.open, n.Open); tc.reason == "" && diff != "" {
+				t.Errorf("open (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An annotation has room for much text, and every card of every node is compared
+// with all of it: the longest lists that are let in have to stay bearable.
+func BenchmarkLongLists(b *testing.B) {
+	list := make([]string, 256)
+	for i := range list {
+		list[i] = strings.Repeat("x", 1+i)
+	}
+	r := gpu.Request{NotModels: list, NUMA: gpu.NoNUMA, Asks: []gpu.Ask{{Count: 4}}}
+	n := four(nil)
+	for b.Loop() {
+		n.Open = append(n.Open[:0], 0, 1, 2, 3)
+		Plugin{}.Filter(&pipeline.Cycle{Request: &r}, n)
 	}
 }
 
