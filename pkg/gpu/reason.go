@@ -100,7 +100,7 @@ var reasons = [...]ReasonInfo{
 	{PreemptionPending, "Pods are being evicted to make room for this one.", "Wait; they end within their grace period.", "", false},
 	{NoSchedulableNodes, "No node can run the pod.", "See the other reasons in the pod's event.", "", false},
 	{InsufficientResources, "Nodes fit in kind, but none has enough room.", "Wait, or ask for less.", "", false},
-	{LedgerMismatch, "The two books disagree about a card, so it takes nothing new.", "See the event on the node.", "", false},
+	{LedgerMismatch, "The two books disagree about a card, so it takes nothing new.", "See the event on the node.", "cards", false},
 	{NotLeader, "Another replica decides, and could not be reached.", "Retried by itself.", "", false},
 	{BindConflict, "The pod changed, or room was taken, while it was being bound.", "Retried by itself.", "", false},
 }

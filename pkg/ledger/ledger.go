@@ -27,6 +27,8 @@ type Ledger struct {
 	nodes map[gpu.NodeID]*Node   // guarded by mu; known node -> its present; each *Node is replaced, never edited
 	away  map[gpu.NodeID][]*Hold // guarded by mu; node not known (yet, or any more) -> holds on it; never empty
 
+	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
+
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
 	// The last snapshot handed out, and what has changed since then. Snapshot is
@@ -43,6 +45,7 @@ func New(b Boundary) *Ledger {
 		holds:     map[gpu.PodID]*Hold{},
 		nodes:     map[gpu.NodeID]*Node{},
 		away:      map[gpu.NodeID][]*Hold{},
+		fences:    map[gpu.NodeID][]gpu.CardID{},
 		lingering: map[gpu.PodID]struct{}{},
 		last:      Snapshot{boundary: b},
 		changed:   map[gpu.NodeID]struct{}{},
@@ -66,7 +69,7 @@ func (l *Ledger) SetNode(f Facts) {
 	}
 	holds := l.on(f.ID)
 	delete(l.away, f.ID)
-	l.nodes[f.ID] = build(f, holds)
+	l.nodes[f.ID] = build(f, holds, l.fences[f.ID])
 	l.changed[f.ID] = struct{}{}
 	l.reshape = l.reshape || !known
 }
@@ -176,6 +179,26 @@ func (l *Ledger) end(pod gpu.PodID, e event) {
 	}
 }
 
+// Fence closes these cards to newcomers, and opens all others that were fenced
+// before: node -> cards. Who is on a fenced card stays. It is for cards about
+// which the books disagree, until it is known who is right.
+func (l *Ledger) Fence(cards map[gpu.NodeID][]gpu.CardID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	touched := maps.Clone(l.fences)
+	maps.Copy(touched, cards)
+	for id := range touched {
+		if next := slices.Sorted(slices.Values(cards[id])); len(next) == 0 {
+			delete(l.fences, id)
+		} else {
+			l.fences[id] = next
+		}
+		if n, known := l.nodes[id]; known && !slices.Equal(n.Fences, l.fences[id]) {
+			l.set(id, n.Holds)
+		}
+	}
+}
+
 // Expire ends the lingering holds whose time has come and returns their pods in
 // order.
 func (l *Ledger) Expire(now time.Time) []gpu.PodID {
@@ -205,17 +228,23 @@ func (l *Ledger) Hold(pod gpu.PodID) (Hold, bool) {
 }
 
 // Unconfirmed returns the holds in state Held, ordered by pod.
-func (l *Ledger) Unconfirmed() []Hold {
+func (l *Ledger) Unconfirmed() []Hold { return l.holdsIn(Held) }
+
+// Confirmed returns the holds that the API server has said are there, in the
+// states Bound and Draining, ordered by pod.
+func (l *Ledger) Confirmed() []Hold { return l.holdsIn(Bound, Draining) }
+
+func (l *Ledger) holdsIn(states ...State) []Hold {
 	l.mu.Lock()
-	var held []Hold
+	var in []Hold
 	for _, h := range l.holds {
-		if h.State == Held {
-			held = append(held, *h)
+		if slices.Contains(states, h.State) {
+			in = append(in, *h)
 		}
 	}
 	l.mu.Unlock()
-	slices.SortFunc(held, func(a, b Hold) int { return cmp.Compare(a.Pod, b.Pod) })
-	return held
+	slices.SortFunc(in, func(a, b Hold) int { return cmp.Compare(a.Pod, b.Pod) })
+	return in
 }
 
 // Pods returns all pods that hold something, in order.
@@ -287,7 +316,7 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	n, known := l.nodes[id]
 	switch {
 	case known:
-		l.nodes[id] = build(n.Facts, holds)
+		l.nodes[id] = build(n.Facts, holds, l.fences[id])
 		l.changed[id] = struct{}{}
 	case len(holds) > 0:
 		l.away[id] = holds

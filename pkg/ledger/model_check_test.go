@@ -58,7 +58,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 	var want []ledger.Card
 	for _, c := range r.naive.nodes[id].Cards {
 		holders := r.naive.holders(id, c.ID)
-		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID]})
+		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID)})
 	}
 	if diff := cmp.Diff(want, n.Cards); diff != "" {
 		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
@@ -70,7 +70,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 
 func checkFree(t *rapid.T, c *ledger.Card) {
 	left := func(all, used int64) int64 {
-		if c.Closed || c.Used.Exclusive || used > all {
+		if c.Closed || c.Fenced || c.Used.Exclusive || used > all {
 			return 0
 		}
 		return all - used
@@ -79,7 +79,7 @@ func checkFree(t *rapid.T, c *ledger.Card) {
 		left(int64(c.Usable), int64(c.Used.Memory)), left(int64(c.UsableCores), int64(c.Used.Cores)), left(int64(c.MaxSlices), int64(c.Used.Slots)),
 	}
 	got := []int64{int64(c.FreeMemory()), int64(c.FreeCores()), int64(c.FreeSlots())}
-	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders) == 0 && !c.Closed) {
+	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders) == 0 && !c.Closed && !c.Fenced) {
 		t.Fatalf("free of %s: %t; memory, cores, slots (-want +got):\n%s", c.ID, c.Free(), diff)
 	}
 }
@@ -123,6 +123,7 @@ func (r *run) CheckRebuilt(t *rapid.T) {
 		case ledger.Held, ledger.Bound:
 		}
 	}
+	again.Fence(r.naive.fences)
 	for _, id := range r.naive.nodeIDs() {
 		again.SetNode(r.naive.nodes[id])
 	}

@@ -43,6 +43,7 @@ func TestModel(t *testing.T) {
 			"expire":        r.Expire,
 			"set node":      r.SetNode,
 			"remove node":   r.RemoveNode,
+			"fence":         r.Fence,
 			"plan":          r.Plan,
 			"":              r.Check,
 		})
@@ -334,6 +335,16 @@ func (r *run) RemoveNode(t *rapid.T) {
 	id := rapid.SampledFrom(nodeIDs()).Draw(t, "node")
 	r.ledger.RemoveNode(id)
 	r.naive.removeNode(id)
+}
+
+func (r *run) Fence(t *rapid.T) {
+	fences := map[gpu.NodeID][]gpu.CardID{}
+	for range rapid.IntRange(0, 2).Draw(t, "fences") {
+		node := rapid.SampledFrom(nodeIDs()).Draw(t, "node")
+		fences[node] = append(fences[node], rapid.SampledFrom(cardIDsOf(node)).Draw(t, "card"))
+	}
+	r.ledger.Fence(fences)
+	r.naive.fences = fences
 }
 
 // Plan makes plans on a snapshot and keeps one, to see later that neither the

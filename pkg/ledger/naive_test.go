@@ -13,8 +13,9 @@ import (
 // node said last, what each pod holds, and every question answered from scratch.
 // It shares no code with the ledger, nor the arithmetic of gpu.Placement.
 type naive struct {
-	nodes map[gpu.NodeID]ledger.Facts
-	pods  map[gpu.PodID]*naiveHold
+	nodes  map[gpu.NodeID]ledger.Facts
+	pods   map[gpu.PodID]*naiveHold
+	fences map[gpu.NodeID][]gpu.CardID
 }
 
 type naiveHold struct {
@@ -129,7 +130,7 @@ func (m *naive) closed(node gpu.NodeID) map[gpu.CardID]bool {
 				continue
 			}
 			ours = append(ours, c.ID)
-			if len(m.holders(node, c.ID)) == 0 && !shut[c.ID] {
+			if len(m.holders(node, c.ID)) == 0 && !shut[c.ID] && !m.fenced(node, c.ID) {
 				free = append(free, c.ID)
 			}
 		}
@@ -147,6 +148,10 @@ func (m *naive) closed(node gpu.NodeID) map[gpu.CardID]bool {
 		}
 	}
 	return shut
+}
+
+func (m *naive) fenced(node gpu.NodeID, card gpu.CardID) bool {
+	return slices.Contains(m.fences[node], card)
 }
 
 // unlisted counts the cards of a vendor that pods hold and the node does not
@@ -188,7 +193,7 @@ func (m *naive) wrong(p *gpu.Placement) []error {
 
 func (m *naive) wrongOn(f ledger.Facts, id gpu.CardID, tenant gpu.TenantID, u gpu.Use) []error {
 	i := slices.IndexFunc(f.Cards, func(c gpu.Card) bool { return c.ID == id })
-	if i < 0 || m.closed(f.ID)[id] {
+	if i < 0 || m.closed(f.ID)[id] || m.fenced(f.ID, id) {
 		return []error{ledger.ErrNoRoom}
 	}
 	others := m.holders(f.ID, id)

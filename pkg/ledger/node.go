@@ -43,10 +43,11 @@ type Card struct {
 	Used    gpu.Use  // the sum of all holders
 	Holders []Holder // ordered by pod
 	Closed  bool     // taken off for a pod that we did not place; see closeForeign
+	Fenced  bool     // closed to newcomers: the books disagree about it; see Fence
 }
 
 // Free reports whether nobody is on the card, as far as anyone knows.
-func (c *Card) Free() bool { return len(c.Holders) == 0 && !c.Closed }
+func (c *Card) Free() bool { return len(c.Holders) == 0 && !c.Closed && !c.Fenced }
 
 // FreeMemory returns what further slices may take. Never below 0.
 func (c *Card) FreeMemory() gpu.MiB {
@@ -73,7 +74,7 @@ func (c *Card) FreeSlots() int {
 }
 
 // taken reports whether no slice can come onto the card whatever its size.
-func (c *Card) taken() bool { return c.Closed || c.Used.Exclusive }
+func (c *Card) taken() bool { return c.Closed || c.Fenced || c.Used.Exclusive }
 
 // Node is a node at one moment: what it says of itself, and who holds what of
 // it. Nodes are frozen: a change replaces the node.
@@ -81,6 +82,7 @@ type Node struct {
 	Facts
 	Cards      []Card       // those of Facts, in the same order
 	Holds      []*Hold      // ordered by pod
+	Fences     []gpu.CardID // see Fence; never edited
 	UsedCPU    gpu.MilliCPU // the sum over Holds
 	UsedMemory gpu.Bytes    // the sum over Holds
 }
@@ -89,10 +91,11 @@ type Node struct {
 // nodes, so the books and every view of them add up alike. A hold on a card that
 // the node does not list (any more) waits in Holds for the card to come back, and
 // closes a free one meanwhile; see closeForeign.
-func build(f Facts, holds []*Hold) *Node {
-	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds}
+func build(f Facts, holds []*Hold, fences []gpu.CardID) *Node {
+	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences}
 	for i := range f.Cards {
 		n.Cards[i].Card = f.Cards[i]
+		n.Cards[i].Fenced = slices.Contains(fences, f.Cards[i].ID)
 	}
 	for _, h := range holds {
 		n.UsedCPU += h.CPU
@@ -157,6 +160,8 @@ func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
 	switch {
 	case c.Closed:
 		return fmt.Errorf("closed for a foreign pod: %w", ErrNoRoom)
+	case c.Fenced:
+		return fmt.Errorf("fenced, as the books disagree about it: %w", ErrNoRoom)
 	case u.Exclusive && len(c.Holders) > 0:
 		return fmt.Errorf("asked for alone, has %d holders: %w", len(c.Holders), ErrNoRoom)
 	case c.Used.Exclusive:

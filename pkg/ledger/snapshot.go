@@ -52,6 +52,24 @@ func (s Snapshot) Nodes() iter.Seq2[gpu.NodeID, *Node] {
 	}
 }
 
+// Since returns the nodes that are not as they were in old, in name order. What
+// stands for nodes by With or Without, in either, is not looked at.
+func (s Snapshot) Since(old Snapshot) []*Node {
+	if len(s.nodes) == len(old.nodes) && (len(s.nodes) == 0 || &s.nodes[0] == &old.nodes[0]) {
+		return nil
+	}
+	var changed []*Node
+	for i, n := range s.nodes {
+		if i < len(old.nodes) && old.nodes[i] == n {
+			continue // as nearly always: the same nodes in the same places
+		}
+		if at, known := old.index[n.ID]; !known || old.nodes[at] != n {
+			changed = append(changed, n)
+		}
+	}
+	return changed
+}
+
 // current returns what stands for n in this snapshot.
 func (s Snapshot) current(n *Node) *Node {
 	if len(s.instead) == 0 {
@@ -86,7 +104,7 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 	if err := n.admit(h, s.boundary); err != nil {
 		return s, err
 	}
-	return s.replace(build(n.Facts, with(n.Holds, h))), nil
+	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences)), nil
 }
 
 // Without returns the cluster as it would be if these pods had ended on node.
@@ -100,7 +118,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 	if len(rest) == len(n.Holds) {
 		return s
 	}
-	return s.replace(build(n.Facts, rest))
+	return s.replace(build(n.Facts, rest, n.Fences))
 }
 
 // replace returns the snapshot with n standing for the node of its name.

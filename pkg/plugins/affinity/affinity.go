@@ -1,13 +1,14 @@
 // Package affinity is the plugin `affinity`: only the cards that the pod's
-// author and the node's administrator allow.
+// author, the node's administrator and the books allow.
 //
 // In this order it takes out cards by model (DeviceModelMismatch), by UUID list
 // (UUIDFiltered), by NUMA node (NUMAUnsatisfied), cordoned ones
-// (DeviceCordoned) and unhealthy ones (DeviceUnhealthy). Models are compared as
-// parts of the name in any case, UUIDs exactly. What is not known is not met: a
-// card without a model fails every list of models, and one that is known by its
-// count alone, in whose place the device plugin may give another, every list of
-// UUIDs. The model is that of the pod's
+// (DeviceCordoned), unhealthy ones (DeviceUnhealthy) and those about which the
+// books disagree (LedgerMismatch). Models are compared as parts of the name in
+// any case, UUIDs exactly. What is not known is not met: a card without a model
+// fails every list of models, and one that is known by its count alone, in whose
+// place the device plugin may give another, every list of UUIDs. The model is
+// that of the pod's
 // annotations, for all containers, and that of a container's resource name, for
 // it alone: a card that another container can use stays in the running. It has
 // no arguments and cannot be disabled.
@@ -42,7 +43,7 @@ func (Plugin) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict 
 	}
 	_, _, already := c.Shortage(n, nil, (*gpu.Ask).SuitsVendor)
 	for _, step := range [...]gpu.Reason{
-		gpu.DeviceModelMismatch, gpu.UUIDFiltered, gpu.NUMAUnsatisfied, gpu.DeviceCordoned, gpu.DeviceUnhealthy,
+		gpu.DeviceModelMismatch, gpu.UUIDFiltered, gpu.NUMAUnsatisfied, gpu.DeviceCordoned, gpu.DeviceUnhealthy, gpu.LedgerMismatch,
 	} {
 		n.Keep(func(card *ledger.Card) bool { return barred(&r, card) != step })
 		// Where there were too few to begin with, no step took the last one needed.
@@ -79,6 +80,8 @@ func barred(r *wishes, card *ledger.Card) gpu.Reason {
 		return gpu.DeviceCordoned
 	case !card.Healthy:
 		return gpu.DeviceUnhealthy
+	case card.Fenced:
+		return gpu.LedgerMismatch
 	}
 	return ""
 }

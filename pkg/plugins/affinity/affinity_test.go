@@ -64,6 +64,8 @@ func TestFilter(t *testing.T) {
 		"a cordoned card is the last needed":    {count: 4, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Cordoned = true }, want: refused(gpu.DeviceCordoned, 3, 4)},
 		"an unhealthy card can be spared":       {count: 3, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Healthy = false }, open: []int{0, 2, 3}},
 		"an unhealthy card is the last":         {count: 4, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Healthy = false }, want: refused(gpu.DeviceUnhealthy, 3, 4)},
+		"a fenced card can be spared":           {count: 3, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Fenced = true }, open: []int{0, 2, 3}},
+		"a fenced card is the last":             {count: 4, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Fenced = true }, want: refused(gpu.LedgerMismatch, 3, 4)},
 		"cordoned comes before unhealthy":       {count: 4, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[1].Healthy, c[1].Cordoned = false, true }, want: refused(gpu.DeviceCordoned, 3, 4)},
 		"a cordoned one, then an unhealthy one": {count: 3, request: gpu.Request{NUMA: gpu.NoNUMA}, cards: func(c []ledger.Card) { c[2].Healthy, c[1].Cordoned = false, true }, want: refused(gpu.DeviceUnhealthy, 2, 3)},
 		"the step that took the last needed":    {count: 2, request: gpu.Request{Models: []string{"A100"}, NUMA: 0}, cards: func(c []ledger.Card) { c[0].Healthy = false }, want: refused(gpu.DeviceUnhealthy, 1, 2)},
