@@ -72,6 +72,7 @@ func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
 	if err := e.send(ctx, t, p); err != nil {
 		return Bound{}, err
 	}
+	e.waiting.forget(t.Pod)
 	return Bound{Placement: p, Decision: e.decisions.take(t.Pod)}, nil
 }
 
@@ -187,19 +188,16 @@ func (e *Engine) leavingReadback(ctx context.Context) (context.Context, context.
 	return context.WithDeadline(ctx, end.Add(-e.cfg.Readback))
 }
 
-// settle asks the API server what became of a Binding, until it answers or the
-// time is up, and gives the hold back if the pod is not bound. The time counts
-// from now, even if the caller's own has run out: that is when it is needed.
+// settle finds out what became of a Binding, until the API server answers or the
+// time is up, and gives the hold back if the pod is not bound and cannot be by
+// that Binding any more. The time counts from now, even if the caller's own has
+// run out: that is when it is needed.
 func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.Readback)
 	defer stop()
 	for {
-		pod, err := e.cfg.Pods.Live(ctx, t.Namespace, t.Name)
-		switch {
-		case errors.Is(err, ErrNoPod):
-			e.cfg.Ledger.Unreserve(t.Pod)
-			return Pod{}, nil
-		case err == nil:
+		pod, err := e.outcome(ctx, t)
+		if err == nil {
 			if pod.Request.Pod != t.Pod || pod.Node == "" {
 				e.cfg.Ledger.Unreserve(t.Pod)
 			}
@@ -211,4 +209,17 @@ func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
 		case <-time.After(e.cfg.Retry):
 		}
 	}
+}
+
+// outcome returns the pod in a state that no Binding from before can change;
+// the zero Pod if there is none. One that is bound is not touched.
+func (e *Engine) outcome(ctx context.Context, t Target) (Pod, error) {
+	pod, err := e.cfg.Pods.Live(ctx, t.Namespace, t.Name)
+	if err == nil && pod.Request.Pod == t.Pod && pod.Node == "" {
+		pod, err = e.cfg.Pods.Touch(ctx, Target{Pod: t.Pod, Namespace: t.Namespace, Name: t.Name}, "the outcome of a Binding was not known")
+	}
+	if errors.Is(err, ErrNoPod) {
+		return Pod{}, nil
+	}
+	return pod, err
 }

@@ -74,7 +74,7 @@ func storm(t *testing.T, random *rand.Rand) {
 	}
 	c.server.freeze()
 	for range 200 {
-		c.server.next = append(c.server.next, behaviour(random.IntN(int(saysNeither)+1)))
+		c.server.next = append(c.server.next, behaviour(random.IntN(int(comesLate)+1)))
 	}
 	var all sync.WaitGroup
 	for _, name := range names {
@@ -100,6 +100,7 @@ func storm(t *testing.T, random *rand.Rand) {
 			c.server.set(true)
 			time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
 			c.server.set(false)
+			c.server.deliver()
 			c.confirm()
 			c.server.mustNotOversell(t, 900)
 		}
@@ -111,6 +112,7 @@ func storm(t *testing.T, random *rand.Rand) {
 			_, _ = c.Bind(t.Context(), target(name, n))
 		}
 	}
+	c.server.deliver()
 	c.confirm()
 	c.server.mustNotOversell(t, 900)
 	c.server.mustAgree(t, c.ledger)
@@ -120,5 +122,33 @@ func storm(t *testing.T, random *rand.Rand) {
 		if f := c.Filter(&r, nodes); c.server.pods["ns/"+name].Node == "" && len(f.Feasible) > 0 {
 			t.Errorf("pod %s fits %v, but is not bound", name, f.Feasible)
 		}
+	}
+}
+
+// A Binding may arrive long after everybody has given it up. By then its cards
+// may have been given back: it must not come to pass any more.
+func TestBindingThatComesLate(t *testing.T) {
+	for name, again := range map[string]Target{
+		"the pod goes elsewhere": target("a", "n2"),
+		"the pod comes again":    target("a", "n1"),
+		"another takes the card": target("b", "n1"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(1, 1)
+				c.server.create(pod("a", whole(1)))
+				c.server.create(pod("b", whole(1)))
+				c.server.next = []behaviour{comesLate}
+				if _, err := c.Bind(t.Context(), target("a", "n1")); err == nil {
+					t.Fatal("a Binding that has not arrived is taken for one that has")
+				}
+				if _, err := c.Bind(t.Context(), again); err != nil {
+					t.Errorf("after it: %v", err)
+				}
+				c.server.deliver()
+				c.server.mustNotOversell(t, 900)
+				c.server.mustAgree(t, c.ledger)
+			})
+		})
 	}
 }

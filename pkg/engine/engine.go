@@ -6,7 +6,11 @@
 //
 //	one at a time per pod -> the pod as it is now -> one at a time per node:
 //	    re-check on live state -> choose cards -> reserve -> (node free again)
-//	-> send the Binding -> refused: give back; unknown: read back; done: keep
+//	-> send the Binding -> refused: give back; unknown: find out; done: keep
+//
+// Finding out never trusts that a pod is not bound yet: a Binding that is still
+// on its way could come to pass after the look. A touch of the pod makes every
+// Binding that was sent before it impossible, and only then are cards given back.
 //
 // No lock of a node or of the ledger is held while the API server is asked; the
 // pod's own is, so that two binds of one pod never overlap. All methods are
@@ -42,16 +46,23 @@ type Pod struct {
 	Invalid error      // the request cannot be understood; names the field
 }
 
-// Pods finds pods. Both return ErrNoPod when there is none of that name.
+// Pods finds pods. All return ErrNoPod when there is none of that name.
 type Pods interface {
 	// Pod answers from the cache where it can.
 	Pod(ctx context.Context, namespace, name string) (Pod, error)
 	// Live asks the API server.
 	Live(ctx context.Context, namespace, name string) (Pod, error)
+	// Touch changes the pod in a way that means nothing, and returns it as it
+	// is then. The pod is of this UID, or there is none. The change wakes
+	// kube-scheduler, and no Binding that was sent before can happen after it.
+	// With a node it nominates the pod for it, a hint that kube-scheduler tries
+	// first.
+	Touch(ctx context.Context, t Target, why string) (Pod, error)
 }
 
 // Binder binds a pod together with its cards, or not at all. Its errors wrap
-// ErrRefused or ErrUnknown.
+// ErrRefused or ErrUnknown. A Binding is for the pod as it was when it was sent:
+// it fails if the pod has been changed since, see Pods.Touch.
 type Binder interface {
 	Bind(ctx context.Context, p gpu.Placement) error
 }
@@ -73,6 +84,7 @@ type Engine struct {
 	pods      gates[gpu.PodID]
 	nodes     gates[gpu.NodeID]
 	decisions decisions
+	waiting   waiting
 }
 
 // shortestRetry keeps a search for an outcome from flooding an API server that
@@ -84,3 +96,6 @@ func New(cfg Config) *Engine {
 	cfg.Retry = max(cfg.Retry, shortestRetry)
 	return &Engine{cfg: cfg}
 }
+
+// Forget drops what is known of a pod that is gone.
+func (e *Engine) Forget(pod gpu.PodID) { e.waiting.forget(pod) }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,23 +26,27 @@ const (
 	hangs                   // nothing happens until the caller gives up
 	hangsThenDone           // likewise, and it is written then
 	saysNeither             // it is written, and the error is of no kind
+	comesLate               // the connection breaks, and it arrives when let go
 )
 
 // apiServer is a little API server: pods that Bindings put onto nodes, under the
 // rules that the real one has. It is the engine's Pods and its Binder.
 type apiServer struct {
-	mu    sync.Mutex
-	pods  map[string]*stored // guarded by mu; namespace/name -> pod
-	cache map[string]Pod     // guarded by mu; what the informer has seen, where that is older
-	down  bool               // guarded by mu; reads fail
-	next  []behaviour        // guarded by mu; of the Bindings to come; then works
-	binds int                // guarded by mu; Bindings that have arrived
-	reads int                // guarded by mu; reads past the cache
-	busy  chan struct{}      // if not nil, each Binding waits for a token, after it has arrived
+	mu      sync.Mutex
+	pods    map[string]*stored // guarded by mu; namespace/name -> pod
+	cache   map[string]Pod     // guarded by mu; what the informer has seen, where that is older
+	down    bool               // guarded by mu; reads fail
+	next    []behaviour        // guarded by mu; of the Bindings to come; then works
+	binds   int                // guarded by mu; Bindings that have arrived
+	reads   int                // guarded by mu; reads past the cache
+	busy    chan struct{}      // if not nil, each Binding waits for a token, after it has arrived
+	late    []func()           // guarded by mu; Bindings that are still on their way
+	touched []string           // guarded by mu; name, or name@node
 }
 
 type stored struct {
 	Pod
+	version   int // grows with every change
 	placement gpu.Placement
 }
 
@@ -60,7 +65,41 @@ func (s *apiServer) create(r gpu.Request) {
 func (s *apiServer) change(name string, f func(*Pod)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f(&s.pods[key("ns", name)].Pod)
+	at := s.pods[key("ns", name)]
+	f(&at.Pod)
+	at.version++
+}
+
+// deliver lets the Bindings arrive that are still on their way.
+func (s *apiServer) deliver() {
+	s.mu.Lock()
+	late := s.late
+	s.late = nil
+	s.mu.Unlock()
+	for _, arrive := range late {
+		arrive()
+	}
+}
+
+func (s *apiServer) Touch(ctx context.Context, t Target, _ string) (Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return Pod{}, fmt.Errorf("touch pod %s/%s: connection refused", t.Namespace, t.Name)
+	}
+	if err := ctx.Err(); err != nil {
+		return Pod{}, err
+	}
+	at, ok := s.pods[key(t.Namespace, t.Name)]
+	switch {
+	case !ok:
+		return Pod{}, ErrNoPod
+	case at.Request.Pod != t.Pod:
+		return Pod{}, fmt.Errorf("another UID")
+	}
+	s.touched = append(s.touched, strings.TrimSuffix(t.Name+"@"+string(t.Node), "@"))
+	at.version++
+	return at.Pod, nil
 }
 
 func (s *apiServer) remove(name string) {
@@ -122,7 +161,7 @@ func (s *apiServer) read(namespace, name string) (Pod, error) {
 }
 
 func (s *apiServer) Bind(ctx context.Context, p gpu.Placement) error {
-	how := s.arrive()
+	how, version := s.arrive(p)
 	if s.busy != nil {
 		select {
 		case <-s.busy:
@@ -140,33 +179,42 @@ func (s *apiServer) Bind(ctx context.Context, p gpu.Placement) error {
 		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 	case hangsThenDone:
 		<-ctx.Done()
-		_ = s.write(p)
+		_ = s.write(p, version)
 		return fmt.Errorf("%w: %w", ErrUnknown, ctx.Err())
 	case losesAnswer:
-		_ = s.write(p)
+		_ = s.write(p, version)
 		return fmt.Errorf("connection reset: %w", ErrUnknown)
 	case saysNeither:
-		_ = s.write(p)
+		_ = s.write(p, version)
 		return fmt.Errorf("something else")
+	case comesLate:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.late = append(s.late, func() { _ = s.write(p, version) })
+		return fmt.Errorf("connection reset: %w", ErrUnknown)
 	}
-	return s.write(p)
+	return s.write(p, version)
 }
 
-func (s *apiServer) arrive() behaviour {
+// arrive counts a Binding, and says for which version of the pod it is.
+func (s *apiServer) arrive(p gpu.Placement) (how behaviour, version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.binds++
-	if len(s.next) == 0 {
-		return works
+	if at, ok := s.pods[key(p.Namespace, p.Name)]; ok {
+		version = at.version
 	}
-	how := s.next[0]
+	if len(s.next) == 0 {
+		return works, version
+	}
+	how = s.next[0]
 	s.next = s.next[1:]
-	return how
+	return how, version
 }
 
-// write does what the API server does with a Binding: the UID must be right, and
-// the pod must be neither bound nor being deleted.
-func (s *apiServer) write(p gpu.Placement) error {
+// write does what the API server does with a Binding: UID and version must be
+// right, and the pod must be neither bound nor being deleted.
+func (s *apiServer) write(p gpu.Placement, version int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at, ok := s.pods[key(p.Namespace, p.Name)]
@@ -175,7 +223,10 @@ func (s *apiServer) write(p gpu.Placement) error {
 		return fmt.Errorf("no pod of that UID: %w", ErrRefused)
 	case at.Node != "" || at.Gone:
 		return fmt.Errorf("pod is assigned to %q: %w", at.Node, ErrRefused)
+	case at.version != version:
+		return fmt.Errorf("version %d is not %d: %w", version, at.version, ErrRefused)
 	}
+	at.version++
 	at.Node, at.Ours, at.placement = p.Node, true, p
 	return nil
 }

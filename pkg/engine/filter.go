@@ -24,7 +24,8 @@ type Filtered struct {
 	Summary Summary
 }
 
-// Filter says which of the nodes the request fits now. It changes nothing.
+// Filter says which of the nodes the request fits now. It changes nothing that
+// is held; a pod that fits none is remembered, see Wake.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	snapshot := e.view(r)
 	pipe := e.cfg.Pipeline()
@@ -44,6 +45,14 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	}
 	summarize(&out, pipe, cycle, snapshot)
 	e.decisions.filtered(r.Pod, len(out.Feasible), len(nodes))
+	switch {
+	case len(out.Feasible) > 0:
+		e.waiting.forget(r.Pod)
+	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
+		e.waiting.refused(r, ledger.Snapshot{})
+	default:
+		e.waiting.refused(r, snapshot)
+	}
 	return out
 }
 

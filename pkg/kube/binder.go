@@ -34,33 +34,66 @@ type Binder struct {
 // Bind binds the pod to its node and gives it its cards, in one request: the API
 // server copies a Binding's annotations and labels onto the pod in the update
 // that sets spec.nodeName, so a pod is never seen bound without its cards. The
-// UID makes it that very pod, not another of its name.
+// UID makes it that very pod, not another of its name, and the resource version
+// makes it impossible once the pod has been touched.
 func (b *Binder) Bind(ctx context.Context, p gpu.Placement) error {
-	at := fmt.Sprintf("bind pod %s/%s to %s", p.Namespace, p.Name, p.Node)
-	annotations, err := codec.Annotations(p, b.Now())
+	err := b.bind(ctx, &p, b.seen)
+	for try := 1; outdated(err) && try < mostTries; try++ {
+		err = b.bind(ctx, &p, b.live)
+	}
+	if err != nil {
+		return fmt.Errorf("bind pod %s/%s to %s: %w", p.Namespace, p.Name, p.Node, err)
+	}
+	return nil
+}
+
+// outdated reports whether the Binding was refused for a version of the pod that
+// is not the newest: another change was faster, or the cache is behind.
+func outdated(err error) bool {
+	return errors.Is(err, engine.ErrRefused) && strings.Contains(err.Error(), "ResourceVersion in precondition")
+}
+
+// bind sends one Binding for the pod as find has it.
+func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) error {
+	pod, err := find(ctx, p)
+	var annotations map[string]string
 	if err == nil {
-		err = b.onto(ctx, &p, annotations)
+		annotations, err = codec.Annotations(*p, b.Now())
+	}
+	if err == nil {
+		err = onto(pod, annotations)
 	}
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil { // nothing has been sent
-		return fmt.Errorf("%s: %w: %w", at, engine.ErrRefused, err)
+		return fmt.Errorf("%w: %w", engine.ErrRefused, err)
 	}
-	if err := b.send(ctx, binding(&p, annotations)); err != nil {
-		return fmt.Errorf("%s: %w", at, err)
-	}
-	return nil
+	return b.send(ctx, binding(p, pod.ResourceVersion, annotations))
 }
 
-func binding(p *gpu.Placement, annotations map[string]string) *corev1.Binding {
+// seen returns the pod from the cache, if it is there.
+func (b *Binder) seen(ctx context.Context, p *gpu.Placement) (*corev1.Pod, error) {
+	pod, err := b.Lister.Pods(p.Namespace).Get(p.Name)
+	if err != nil || string(pod.UID) != string(p.Pod) {
+		return b.live(ctx, p)
+	}
+	return pod, nil
+}
+
+func (b *Binder) live(ctx context.Context, p *gpu.Placement) (*corev1.Pod, error) {
+	return b.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+}
+
+func binding(p *gpu.Placement, version string, annotations map[string]string) *corev1.Binding {
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   p.Namespace,
-			Name:        p.Name,
-			UID:         types.UID(p.Pod),
-			Annotations: annotations,
-			Labels:      map[string]string{codec.BoundByLabel: codec.BoundByValue},
+			Namespace:       p.Namespace,
+			Name:            p.Name,
+			UID:             types.UID(p.Pod),
+			ResourceVersion: version,
+			Annotations:     annotations,
+			Labels:          map[string]string{codec.BoundByLabel: codec.BoundByValue},
 		},
 		Target: corev1.ObjectReference{Kind: "Node", Name: string(p.Node)},
 	}
@@ -73,14 +106,7 @@ const mostAnnotations = 256 << 10
 
 // onto fits the annotations to what the pod carries already, or says why they do
 // not fit.
-func (b *Binder) onto(ctx context.Context, p *gpu.Placement, added map[string]string) error {
-	pod, err := b.Lister.Pods(p.Namespace).Get(p.Name)
-	if err != nil || string(pod.UID) != string(p.Pod) {
-		pod, err = b.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-	}
-	if err != nil {
-		return err
-	}
+func onto(pod *corev1.Pod, added map[string]string) error {
 	codec.Supersede(added, pod.Annotations)
 	merged := maps.Clone(pod.Annotations)
 	if merged == nil {
@@ -98,7 +124,7 @@ func (b *Binder) onto(ctx context.Context, p *gpu.Placement, added map[string]st
 }
 
 // mostTries bounds how often a Binding is sent that the API server was too busy
-// to look at.
+// to look at, or that was for an older version of its pod.
 const mostTries = 4
 
 // send posts the Binding. client-go's own repeats are switched off: it would

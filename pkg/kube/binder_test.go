@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -231,8 +232,9 @@ func TestBindSendsPodAndCardsAsOne(t *testing.T) {
 		}
 		created(w, r)
 	}))
-	placement := whole("p", "GPU-a", 0)
-	if err := newBinder(t, server.client(t), unbound("p")).Bind(t.Context(), placement); err != nil {
+	placement, pod := whole("p", "GPU-a", 0), unbound("p")
+	pod.ResourceVersion = "7"
+	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), placement); err != nil {
 		t.Fatal(err)
 	}
 	annotations, err := codec.Annotations(placement, start())
@@ -242,7 +244,7 @@ func TestBindSendsPodAndCardsAsOne(t *testing.T) {
 	want := corev1.Binding{
 		TypeMeta: metav1.TypeMeta{Kind: "Binding", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Name: "p", UID: "uid-p", Annotations: annotations,
+			Namespace: "ns", Name: "p", UID: "uid-p", ResourceVersion: "7", Annotations: annotations,
 			Labels: map[string]string{"heteroflow.io/bound-by": "heteroflow"},
 		},
 		Target: corev1.ObjectReference{Kind: "Node", Name: "n1"},
@@ -281,6 +283,59 @@ func TestBindSupersedesAnEarlierLife(t *testing.T) {
 	}
 	if _, ok := got.Annotations["mine"]; ok {
 		t.Error("the Binding carries an annotation that is not ours")
+	}
+}
+
+// A Binding is for one version of its pod. Where the cache is behind, or another
+// change is faster, it is sent again for the newest; nothing has happened before.
+func TestBindGoesByTheNewestVersion(t *testing.T) {
+	const outdated = `Operation cannot be fulfilled on pods/binding "p": StorageError: invalid object, Code: 4, Key: /registry/pods/ns/p, ` +
+		`ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: 7, ResourceVersion in object meta: 8`
+	for name, tc := range map[string]struct {
+		changes int // while Bindings are on their way
+		sent    int
+		want    error
+	}{
+		"the cache is behind":     {0, 2, nil},
+		"changed twice meanwhile": {2, 4, nil},
+		"changed again and again": {9, mostTries, engine.ErrRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			newest, sent := 8, 0
+			server := newAPIServer(t, func(s *apiServer) {
+				s.other = func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet {
+						pod := unbound("p")
+						pod.ResourceVersion = strconv.Itoa(newest)
+						answer(w, pod)
+						return
+					}
+					var b corev1.Binding
+					if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+						t.Error(err)
+					}
+					sent++
+					if sent > 1 && tc.changes > 0 {
+						tc.changes--
+						newest++
+					}
+					if b.ResourceVersion != strconv.Itoa(newest) {
+						refuse(w, http.StatusConflict, metav1.StatusReasonConflict, outdated)
+						return
+					}
+					created(w, r)
+				}
+			})
+			cached := unbound("p")
+			cached.ResourceVersion = "7"
+			err := newBinder(t, server.client(t), cached).Bind(t.Context(), whole("p", "GPU-a", 0))
+			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+				t.Errorf("error %v, want %v", err, tc.want)
+			}
+			if sent != tc.sent {
+				t.Errorf("sent %d times, want %d", sent, tc.sent)
+			}
+		})
 	}
 }
 

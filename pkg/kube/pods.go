@@ -2,13 +2,17 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/engine"
@@ -23,6 +27,8 @@ type Pods struct {
 	Client   kubernetes.Interface
 	Lister   corelisters.PodLister
 	Settings policy.Settings
+	Now      func() time.Time
+	Touched  func() // is told of each touch
 }
 
 // Pod answers from what has been seen; a pod that was created a moment ago may
@@ -38,13 +44,46 @@ func (p *Pods) Pod(ctx context.Context, namespace, name string) (engine.Pod, err
 // Live asks the API server for the newest state.
 func (p *Pods) Live(ctx context.Context, namespace, name string) (engine.Pod, error) {
 	pod, err := p.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return engine.Pod{}, fmt.Errorf("get pod %s/%s: %w", namespace, name, engine.ErrNoPod)
-	case err != nil:
-		return engine.Pod{}, fmt.Errorf("get pod %s/%s: %w", namespace, name, err)
+	if err != nil {
+		return engine.Pod{}, lookupError("get", namespace, name, err)
 	}
 	return p.decode(pod), nil
+}
+
+// Touched is the condition by which a pod is touched. Nobody acts on it.
+const Touched corev1.PodConditionType = "heteroflow.io/Touched"
+
+// Touch sets a condition of the pod, with a text that it has never had: a change
+// that changes nothing would not make the pod's Bindings from before impossible.
+// The UID in the patch makes it that very pod, as the API server refuses another.
+func (p *Pods) Touch(ctx context.Context, t engine.Target, why string) (engine.Pod, error) {
+	now := p.Now()
+	status := map[string]any{"conditions": []any{map[string]any{
+		"type": Touched, "status": corev1.ConditionTrue, "reason": "Scheduling",
+		"message":            why + " (" + now.UTC().Format(time.RFC3339Nano) + ")",
+		"lastTransitionTime": metav1.NewTime(now),
+	}}}
+	if t.Node != "" {
+		status["nominatedNodeName"] = t.Node
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Pod}, "status": status})
+	if err != nil {
+		return engine.Pod{}, err
+	}
+	pod, err := p.Client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err != nil {
+		return engine.Pod{}, lookupError("touch", t.Namespace, t.Name, err)
+	}
+	p.Touched()
+	klog.FromContext(ctx).V(2).Info("pod touched", "pod", klog.KObj(pod), "podUID", t.Pod, "node", t.Node, "why", why)
+	return p.decode(pod), nil
+}
+
+func lookupError(doing, namespace, name string, err error) error {
+	if apierrors.IsNotFound(err) {
+		err = engine.ErrNoPod
+	}
+	return fmt.Errorf("%s pod %s/%s: %w", doing, namespace, name, err)
 }
 
 func (p *Pods) decode(pod *corev1.Pod) engine.Pod {

@@ -2,11 +2,15 @@ package kube
 
 import (
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -102,6 +106,61 @@ func TestLiveAsksTheAPIServer(t *testing.T) {
 	}
 	if _, err := pods.Live(t.Context(), "ns", "broken"); err == nil || errors.Is(err, engine.ErrNoPod) {
 		t.Errorf("a fault: %v, which must not look like an answer", err)
+	}
+}
+
+// A touch changes the pod, whatever it was touched with before, and only that
+// very pod.
+func TestTouchChangesThatPod(t *testing.T) {
+	var patches []string
+	server := newAPIServer(t, func(s *apiServer) {
+		s.other = func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil || r.Method != http.MethodPatch || r.Header.Get("Content-Type") != string(types.StrategicMergePatchType) {
+				t.Errorf("%s as %s: %v", r.Method, r.Header.Get("Content-Type"), err)
+			}
+			switch r.URL.Path {
+			case "/api/v1/namespaces/ns/pods/p/status":
+				patches = append(patches, string(body))
+				answer(w, unbound("p"))
+			case "/api/v1/namespaces/ns/pods/other/status":
+				refuse(w, http.StatusConflict, metav1.StatusReasonConflict, "Precondition failed: UID in precondition")
+			default:
+				refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "no such pod")
+			}
+		}
+	})
+	now, told := start(), 0
+	pods := &Pods{Client: server.client(t), Lister: lister(t), Settings: policy.Default(), Now: func() time.Time { now = now.Add(1); return now },
+		Touched: func() { told++ }}
+	to := func(name string) engine.Target {
+		return engine.Target{Pod: gpu.PodID("uid-" + name), Namespace: "ns", Name: name}
+	}
+	for range 2 {
+		got, err := pods.Touch(t.Context(), to("p"), "room")
+		if err != nil || got.Request.Pod != "uid-p" || got.Node != "" {
+			t.Errorf("Touch = %+v, %v; want the pod", got, err)
+		}
+	}
+	if told != 2 {
+		t.Errorf("told of %d touches, want 2", told)
+	}
+	if len(patches) != 2 || patches[0] == patches[1] {
+		t.Errorf("patches %q, want two that differ within a second", patches)
+	}
+	if !strings.Contains(patches[0], `"metadata":{"uid":"uid-p"}`) {
+		t.Errorf("patch %s does not name the UID", patches[0])
+	}
+	nominated := to("p")
+	nominated.Node = "n1"
+	if _, err := pods.Touch(t.Context(), nominated, "room"); err != nil || !strings.Contains(patches[2], `"nominatedNodeName":"n1"`) || strings.Contains(patches[0], "nominated") {
+		t.Errorf("patches %q, %v; want the node in the last alone", patches, err)
+	}
+	if _, err := pods.Touch(t.Context(), to("other"), "room"); err == nil || errors.Is(err, engine.ErrNoPod) {
+		t.Errorf("another pod of the name: %v; want an error that leaves it open", err)
+	}
+	if _, err := pods.Touch(t.Context(), to("gone"), "room"); !errors.Is(err, engine.ErrNoPod) {
+		t.Errorf("a pod that is gone: %v, want ErrNoPod", err)
 	}
 }
 
