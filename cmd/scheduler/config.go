@@ -32,6 +32,7 @@ type config struct {
 	readback         time.Duration
 	linger           time.Duration
 	settle           time.Duration
+	audit            time.Duration
 	qps              float64
 	burst            int
 	version          bool
@@ -77,6 +78,7 @@ func (c *config) flags() *flag.FlagSet {
 	f.DurationVar(&c.lockWait, "lock-wait", 5*time.Second, "longest wait for another bind of the same pod or node")
 	f.DurationVar(&c.readback, "readback-timeout", 5*time.Second, "longest search for the outcome of a Binding; a part of --bind-timeout")
 	f.DurationVar(&c.linger, "linger-timeout", time.Minute, "how long past its grace period a pod's cards stay held whose object has gone before its containers")
+	f.DurationVar(&c.audit, "audit-interval", time.Minute, "between two comparisons of the ledger with all pods, read anew")
 	f.DurationVar(&c.settle, "settle-interval", 30*time.Second, "between two looks for holds that nobody confirms")
 	f.Float64Var(&c.qps, "kube-api-qps", 500, "requests a second to the API server")
 	f.IntVar(&c.burst, "kube-api-burst", 1000, "requests to the API server at once")
@@ -99,6 +101,7 @@ func (c *config) check() error {
 	}{
 		{"--bind-timeout", c.bindTimeout}, {"--lock-wait", c.lockWait},
 		{"--readback-timeout", c.readback}, {"--linger-timeout", c.linger}, {"--settle-interval", c.settle},
+		{"--audit-interval", c.audit},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %v is not more than 0", d.flag, d.value))

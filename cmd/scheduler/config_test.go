@@ -30,7 +30,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := config{
 		extenderAddress: "127.0.0.1:9000", metricsAddress: ":9395", admissionAddress: ":9443",
-		bindTimeout: 20 * time.Second, lockWait: 5 * time.Second, readback: 5 * time.Second, linger: time.Minute, settle: 30 * time.Second,
+		bindTimeout: 20 * time.Second, lockWait: 5 * time.Second, readback: 5 * time.Second, linger: time.Minute, settle: 30 * time.Second, audit: time.Minute,
 		qps: 500, burst: 1000, settings: policy.Default(),
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 func TestFlagsAreRead(t *testing.T) {
 	manifest := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {memoryReserve: {percent: 7, fixedMiB: 0}}\n")
 	got, err := parse(strings.Fields("--kubeconfig k --extender-address [::1]:1 --metrics-address 0.0.0.0:2 --admission-address :3 --tls-cert-file c --tls-private-key-file p --bind-timeout 9s --lock-wait 2s "+
-		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --kube-api-qps 5.5 --kube-api-burst 6 -v=4 --policy "+manifest), nil)
+		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --audit-interval 8s --kube-api-qps 5.5 --kube-api-burst 6 -v=4 --policy "+manifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestFlagsAreRead(t *testing.T) {
 	want := config{
 		kubeconfig: "k", policyFile: manifest, extenderAddress: "[::1]:1", metricsAddress: "0.0.0.0:2",
 		admissionAddress: ":3", certFile: "c", keyFile: "p",
-		bindTimeout: 9 * time.Second, lockWait: 2 * time.Second, readback: 3 * time.Second, linger: 4 * time.Second, settle: 7 * time.Second,
+		bindTimeout: 9 * time.Second, lockWait: 2 * time.Second, readback: 3 * time.Second, linger: 4 * time.Second, settle: 7 * time.Second, audit: 8 * time.Second,
 		qps: 5.5, burst: 6, settings: settings,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
@@ -73,6 +73,7 @@ func TestMisuse(t *testing.T) {
 		"negative lock wait":    {"--lock-wait -1s", "--lock-wait: -1s"},
 		"no read-back":          {"--readback-timeout 0s", "--readback-timeout: 0s"},
 		"read-back takes all":   {"--bind-timeout 5s", "--readback-timeout: 5s leaves nothing of --bind-timeout, 5s"},
+		"no audits":             {"--audit-interval 0s", "--audit-interval: 0s"},
 		"negative lingering":    {"--linger-timeout -1m", "--linger-timeout: -1m0s"},
 		"no requests":           {"--kube-api-qps 0", "--kube-api-qps: 0"},
 		"not a number":          {"--kube-api-qps NaN", "--kube-api-qps: NaN"},

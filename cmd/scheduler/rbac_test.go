@@ -38,6 +38,7 @@ func TestRightsAreTheFewest(t *testing.T) {
 		"/nodes":        {"get", "list", "watch"},
 		"/pods":         {"get", "list", "watch"},
 		"/pods/binding": {"create"},
+		"/pods/status":  {"patch"},
 		"/events":       {"create", "patch"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -87,6 +87,8 @@ type program struct {
 	cert    *server.Certificate // of the webhooks
 	longest time.Duration       // of one answer
 	settle  time.Duration       // between two looks for holds that nobody confirms
+	audit   *kube.Audit
+	audits  time.Duration // between two
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -94,36 +96,38 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle}
+	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit}
 	if cfg.certFile != "" {
 		if p.cert, err = server.ReadCertificate(cfg.certFile, cfg.keyFile, klog.FromContext(ctx)); err != nil {
 			return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
 		}
 	}
 	boundary := tenancy.Separate{}
-	books := ledger.New(boundary)
+	ledgers := ledger.New(boundary)
 	ready := func() bool { return p.cluster.Ready() }
-	counts := metrics.New(metrics.View{Ledger: books.Snapshot, Ready: ready})
+	counts := metrics.New(metrics.View{Ledger: ledgers.Snapshot, Ready: ready})
 	p.events = kube.NewEvents(eventClient, time.Now, counts.EventDropped)
-	p.cluster, err = kube.NewCluster(client, &kube.Books{
-		Ledger: books, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
-		InventoryError: counts.InventoryError, Gone: p.events.Forget,
-	})
-	if err != nil {
+	books := &kube.Books{
+		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
+		InventoryError: counts.InventoryError, Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod) },
+	}
+	if p.cluster, err = kube.NewCluster(client, books); err != nil {
 		return nil, err
 	}
+	p.audit = &kube.Audit{Client: client, Books: books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
 	pipe := cfg.settings.Pipeline(boundary)
 	p.engine = engine.New(engine.Config{
-		Ledger:   books,
+		Ledger:   ledgers,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
-		Pods:     &kube.Pods{Client: client, Lister: p.cluster.Pods(), Settings: cfg.settings},
+		Pods:     &kube.Pods{Client: client, Lister: p.cluster.Pods(), Settings: cfg.settings, Now: time.Now, Touched: counts.PodTouched},
 		Binder:   &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},
 		Wait:     cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
 	})
 	p.server = server.New(server.Config{
-		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: books.Snapshot, BindTimeout: cfg.bindTimeout,
-		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name},
-		Decode:    func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: ledgers.Snapshot, Differences: p.audit.Differences,
+		BindTimeout: cfg.bindTimeout,
+		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
+		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	})
 	return p, nil
 }
@@ -162,6 +166,8 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	support.Go(func() error { return p.cluster.Run(behind) })
 	support.Go(func() error { return p.events.Run(behind) })
 	support.Go(func() error { return p.engine.Run(behind, p.settle) })
+	support.Go(func() error { return p.engine.Wake(behind, engine.WakePeriod) })
+	support.Go(func() error { return p.audit.Run(behind, p.audits) })
 
 	front, ctx := errgroup.WithContext(ctx)
 	front.Go(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
@@ -192,5 +194,44 @@ func TestSlim(t *testing.T) {
 	}
 	if _, err := slim(gpu.PodID("anything")); err != nil {
 		t.Errorf("another kind: %v", err)
+	}
+}
+
+// Ready means that every pod of a cluster counts, on its own card: a scheduler
+// that began to place at half the list would give away the other half.
+func TestReadyWithTheWholeCluster(t *testing.T) {
+	const nodes, each = 500, 8
+	server := newAPIServer(t, func(s *apiServer) {
+		for i := range nodes {
+			node := fmt.Sprintf("n%d", i)
+			var cards []string
+			for j := range each {
+				card := fmt.Sprintf("GPU-%d-%d", i, j)
+				cards = append(cards, fmt.Sprintf(`{"uuid":%q,"index":%d,"vendor":"nvidia","model":"A100","memoryMiB":40960,"healthy":true,"mode":"slice","isolation":"driver"}`, card, j))
+				s.pods = append(s.pods, *boundPod(t, fmt.Sprintf("p-%d-%d", i, j), func(p *corev1.Pod) {
+					placement := whole(p.Name, gpu.CardID(card), j)
+					placement.Node = gpu.NodeID(node)
+					annotations, err := codec.Annotations(placement, start())
+					if err != nil {
+						t.Fatal(err)
+					}
+					p.Annotations, p.Spec.NodeName = annotations, node
+				}))
+			}
+			s.nodes = append(s.nodes, *newNode(node, `{"version":1,"cards":[`+strings.Join(cards, ",")+`]}`))
+		}
+	})
+	s := newShelf()
+	c := follow(t, server, &s.Books)
+	until(c.Ready)
+	if n := len(s.Ledger.Confirmed()); n != nodes*each {
+		t.Errorf("%d pods are held when ready, want %d", n, nodes*each)
+	}
+	for id, n := range s.Ledger.Snapshot().Nodes() {
+		for i := range n.Cards {
+			if len(n.Cards[i].Holders) != 1 {
+				t.Errorf("card %s of %s has %d holders when ready", n.Cards[i].ID, id, len(n.Cards[i].Holders))
+			}
+		}
 	}
 }

@@ -67,6 +67,11 @@ func (e *Events) Bound(b engine.Bound) {
 	}
 }
 
+// Mismatch tells, on the node, that the books disagree. It never blocks.
+func (e *Events) Mismatch(node gpu.NodeID, text string) {
+	e.send(nodeEvent(node, string(gpu.LedgerMismatch), text))
+}
+
 // Forget drops what is known of a pod that nothing more will be told about.
 func (e *Events) Forget(pod gpu.PodID) {
 	e.mu.Lock()

@@ -316,3 +316,12 @@ func TestEventsConcurrently(t *testing.T) {
 		group.Wait()
 	})
 }
+
+// What is wrong with the books is told on the node, once for each text.
+func TestMismatchIsToldOnTheNode(t *testing.T) {
+	bubble(t, func(t *testing.T, d *desk) {
+		d.Mismatch("n1", "pod ns/p runs, and is not held")
+		d.Mismatch("n1", "pod ns/p runs, and is not held")
+		d.want(t, map[string]int{"n1 Warning LedgerMismatch: pod ns/p runs, and is not held": 1})
+	})
+}

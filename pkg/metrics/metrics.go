@@ -27,6 +27,8 @@ type Metrics struct {
 	admissionTime   *prometheus.HistogramVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
+	podsTouched     prometheus.Counter
+	mismatches      prometheus.Gauge
 }
 
 // View is what is read, not counted, when the metrics are scraped.
@@ -49,13 +51,15 @@ func New(v View) *Metrics {
 		admissionTime:   histograms(nameAdmissionTime),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
+		podsTouched:     counter(namePodsTouched),
+		mismatches:      gauge(nameMismatches),
 	}
 	m.startAtZero()
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors,
+		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches,
 		newCollector(v),
 	)
 	return m
@@ -120,6 +124,12 @@ func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
 
 // InventoryError counts a node inventory that could not be read.
 func (m *Metrics) InventoryError() { m.inventoryErrors.Inc() }
+
+// PodTouched counts a pod that was touched.
+func (m *Metrics) PodTouched() { m.podsTouched.Inc() }
+
+// Mismatches says how many pods the books disagree about.
+func (m *Metrics) Mismatches(pods int) { m.mismatches.Set(float64(pods)) }
 
 func counters(name string) *prometheus.CounterVec {
 	f := family(name)

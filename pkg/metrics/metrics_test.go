@@ -111,6 +111,8 @@ func TestCounting(t *testing.T) {
 	m.Admitted(Mutate, AdmissionPatched, 150*time.Microsecond)
 	m.EventDropped()
 	m.InventoryError()
+	m.PodTouched()
+	m.Mismatches(3)
 
 	for name, want := range map[string]string{
 		nameRequests:        `heteroflow_extender_requests_total{code="200",verb="filter"} 1`,
@@ -123,6 +125,8 @@ func TestCounting(t *testing.T) {
 		nameAdmissionTime:   `heteroflow_admission_duration_seconds_bucket{operation="mutate",le="0.0002"} 1`,
 		nameEventsDropped:   `heteroflow_events_dropped_total 1`,
 		nameInventoryErrors: `heteroflow_inventory_errors_total 1`,
+		namePodsTouched:     `heteroflow_pods_touched_total 1`,
+		nameMismatches:      `heteroflow_ledger_mismatches 3`,
 		nameReady:           `heteroflow_ready 0`,
 	} {
 		if text := scrape(t, m); !strings.Contains(text, want+"\n") {

@@ -50,8 +50,11 @@ type Config struct {
 	Decode func(*corev1.Pod) (gpu.Request, error)
 	// Ready reports whether the ledger has been built from the API server.
 	Ready func() bool
-	// Ledger is looked at for the log's lines about cards, and only for those.
+	// Ledger is looked at for the log's lines about cards and for the dump, and
+	// only for those.
 	Ledger func() ledger.Snapshot
+	// Differences are those between the books, for the dump.
+	Differences func() []string
 	// BindTimeout is how long after its arrival a bind may still write. It has
 	// to lie below kube-scheduler's httpTimeout.
 	BindTimeout time.Duration
@@ -72,6 +75,7 @@ func (s *Server) Extender() http.Handler {
 	r.POST("/filter", s.filter)
 	r.POST("/score", s.score)
 	r.POST("/bind", s.bind)
+	r.GET("/debug/books", s.dump)
 	return s.observe(r)
 }
 
