@@ -44,6 +44,12 @@ test-short: ## unit tests without the race detector and without the longest ones
 e2e: controlplane ## scenarios through a stock kube-scheduler on a real API server
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m -v ./test/e2e/...
 
+DURATION ?= 5m
+
+.PHONY: chaos
+chaos: controlplane ## pods come and go for DURATION while everything around the scheduler goes wrong; the last line is the result
+	@CGO_ENABLED=0 $(GO) run ./test/chaos/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: ## benchmarks in process
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/...

@@ -19,6 +19,9 @@ import (
 type Extender struct {
 	Policy    string        // a SchedulerPolicy manifest
 	Linger    time.Duration // how long a hold of a pod that was force-deleted counts
+	Audit     time.Duration // between two comparisons of the books
+	Settle    time.Duration // between two looks for holds that nobody confirms
+	APIServer string        // where it finds the API server, if not where that is: see Upstream
 	Verbosity int
 }
 
@@ -46,8 +49,15 @@ func (c *Cluster) StopExtender() { c.extender.stop() }
 func (c *Cluster) KillExtender() { c.extender.kill() }
 
 func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
+	kubeconfig := c.state("extender.kubeconfig")
+	if e.APIServer != "" {
+		kubeconfig = filepath.Join(c.dir, "proxied.kubeconfig")
+		if err := os.WriteFile(kubeconfig, proxied(e.APIServer), 0o600); err != nil {
+			return nil, err
+		}
+	}
 	args := []string{
-		"--kubeconfig", c.state("extender.kubeconfig"),
+		"--kubeconfig", kubeconfig,
 		"--extender-address", c.extenderAddress,
 		"--metrics-address", c.metricsAddress,
 		"--admission-address", c.admissionAddress,
@@ -55,8 +65,12 @@ func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
 		"--tls-private-key-file", c.keyFile(),
 		"-v", strconv.Itoa(e.Verbosity),
 	}
-	if e.Linger > 0 {
-		args = append(args, "--linger-timeout", e.Linger.String())
+	for flag, value := range map[string]time.Duration{
+		"--linger-timeout": e.Linger, "--audit-interval": e.Audit, "--settle-interval": e.Settle,
+	} {
+		if value > 0 {
+			args = append(args, flag, value.String())
+		}
 	}
 	if e.Policy == "" {
 		return args, nil
@@ -84,12 +98,17 @@ func get(ctx context.Context, url string) error {
 
 // StartKubeScheduler starts a stock kube-scheduler with the configuration from
 // examples/.
-func (c *Cluster) StartKubeScheduler(context.Context) error {
+func (c *Cluster) StartKubeScheduler(ctx context.Context) error {
+	return c.StartKubeSchedulerAt(ctx, c.ExtenderURL())
+}
+
+// StartKubeSchedulerAt starts one that finds the extender at that URL.
+func (c *Cluster) StartKubeSchedulerAt(_ context.Context, extender string) error {
 	example, err := os.ReadFile(filepath.Join(c.root, "examples", "kube-scheduler.yaml"))
 	if err != nil {
 		return err
 	}
-	config, err := localise(example, c.state("scheduler.kubeconfig"), c.ExtenderURL())
+	config, err := localise(example, c.state("scheduler.kubeconfig"), extender)
 	if err != nil {
 		return fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
 	}

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -24,25 +22,21 @@ func TestEveryWayToEnd(t *testing.T) {
 	for _, tc := range []struct {
 		way string
 		end func(s *scene, node, holder, waiter string)
-		// silent says that no object changes when the card becomes free, so
-		// that kube-scheduler has no reason to try the waiting pod again.
-		silent bool
 	}{
-		{"succeeded", func(s *scene, _, holder, _ string) { s.annotate(holder, simnode.End, "Succeeded") }, false},
-		{"failed", func(s *scene, _, holder, _ string) { s.annotate(holder, simnode.End, "Failed") }, false},
-		{"deleted", func(s *scene, _, holder, _ string) { s.remove(holder, false) }, false},
-		{"hanging", endsHanging, false},
-		{"forced", endsByForce, true},
-		{"node-gone", endsWithItsNode, true},
+		{"succeeded", func(s *scene, _, holder, _ string) { s.annotate(holder, simnode.End, "Succeeded") }},
+		{"failed", func(s *scene, _, holder, _ string) { s.annotate(holder, simnode.End, "Failed") }},
+		{"deleted", func(s *scene, _, holder, _ string) { s.remove(holder, false) }},
+		{"hanging", endsHanging},
+		// Nothing changes in the cluster when these cards become free, so that
+		// kube-scheduler is not told: the waiting pod has to be woken.
+		{"forced", endsByForce},
+		{"node-gone", endsWithItsNode},
 	} {
 		s.part(tc.way, func(s *scene) {
 			node, holder, waiter := "ends-"+tc.way, "holder-"+tc.way, "waiter-"+tc.way
 			s.holdsWhileAnotherWaits(node, holder, waiter)
 			tc.end(s, node, holder, waiter)
 			began := time.Now()
-			if tc.silent {
-				s.stir(node, waiter)
-			}
 			s.runs(waiter)
 			s.Logf("the next pod runs after %.1f s", time.Since(began).Seconds())
 			s.verify()
@@ -102,20 +96,6 @@ func endsByForce(s *scene, _, holder, waiter string) {
 func endsWithItsNode(s *scene, node, _, _ string) {
 	s.must("remove node", s.nodes.Remove(s.ctx, node))
 	s.add(oneCard(node, "second"))
-}
-
-// stir changes the node now and then until the pod has been placed, as happens in
-// any cluster that is in use.
-func (s *scene) stir(node, pod string) {
-	s.Helper()
-	turn := 0
-	s.eventually("a node for "+pod, func() error {
-		if s.waits(pod) != nil {
-			return nil
-		}
-		turn++
-		return errors.Join(s.nodes.Annotate(s.ctx, node, "simnode.test/turn", strconv.Itoa(turn)), errors.New("it waits"))
-	})
 }
 
 // annotate directs the simulated kubelet.

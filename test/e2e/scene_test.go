@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/faults"
 	"heteroflow.io/heteroflow/test/oracle"
 	"heteroflow.io/heteroflow/test/simnode"
 )
@@ -27,6 +28,7 @@ import (
 type stage struct {
 	*cluster.Cluster
 	nodes   *simnode.Nodes
+	proxy   *faults.Proxy    // in front of the API server, for those who want it
 	running cluster.Extender // how the extender runs now
 }
 
@@ -59,7 +61,13 @@ func perform(m *testing.M) (code int, err error) {
 	defer c.Stop()
 	leaveWhenInterrupted(dir)
 
-	s := &stage{Cluster: c, nodes: simnode.New(c.Client), running: defaults}
+	proxy, err := newProxy(c)
+	if err != nil {
+		stop()
+		return 0, err
+	}
+	defer proxy.Close()
+	s := &stage{Cluster: c, nodes: simnode.New(c.Client), proxy: proxy, running: defaults}
 	kubelet := make(chan error, 1)
 	go func() { kubelet <- s.nodes.Run(ctx) }()
 	defer func() { stop(); <-kubelet }()
@@ -72,6 +80,15 @@ func perform(m *testing.M) (code int, err error) {
 	}
 	shared = s
 	return m.Run(), nil
+}
+
+// newProxy stands between the extender and the API server.
+func newProxy(c *cluster.Cluster) (*faults.Proxy, error) {
+	url, transport, err := c.Upstream()
+	if err != nil {
+		return nil, err
+	}
+	return faults.New(url, transport)
 }
 
 // leaveWhenInterrupted removes the files of a run that is interrupted. Its
