@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -57,6 +59,7 @@ func New(upstream string, transport http.RoundTripper) (*Proxy, error) {
 			r.Out.Header.Set("Accept-Encoding", "identity") // the frames of a watch are looked for
 		},
 		ModifyResponse: p.follow,
+		ErrorLog:       log.New(io.Discard, "", 0), // cut connections are what it is for
 		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
