@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,14 +204,15 @@ func TestWakesWhoWasNotOfferedItsNode(t *testing.T) {
 func TestWakesWhenThePolicyChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(1)
-		current := pipeline.New(pipeline.Config{Filters: []pipeline.Filter{nothing{}}})
+		var current atomic.Pointer[pipeline.Pipeline]
+		current.Store(pipeline.New(pipeline.Config{Filters: []pipeline.Filter{nothing{}}}))
 		c.Engine = New(Config{Ledger: c.ledger, Pods: c.server, Binder: c.server, Wait: time.Second, Readback: time.Second,
-			Pipeline: func() *pipeline.Pipeline { return current }})
+			Pipeline: current.Load})
 		c.waits(t, "waiter", whole(1))
 		c.wakes(t)
 		time.Sleep(time.Minute)
 		c.mustHaveWoken(t)
-		current = policy.Default().Pipeline(tenancy.Separate{})
+		current.Store(policy.Default().Pipeline(tenancy.Separate{}))
 		time.Sleep(time.Second)
 		c.mustHaveWoken(t, "waiter@n1")
 	})
