@@ -216,7 +216,7 @@ func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
 func (e *Engine) outcome(ctx context.Context, t Target) (Pod, error) {
 	pod, err := e.cfg.Pods.Live(ctx, t.Namespace, t.Name)
 	if err == nil && pod.Request.Pod == t.Pod && pod.Node == "" {
-		pod, err = e.cfg.Pods.Touch(ctx, Target{Pod: t.Pod, Namespace: t.Namespace, Name: t.Name}, "the outcome of a Binding was not known")
+		pod, err = e.cfg.Pods.Touch(ctx, t, "the outcome of a Binding was not known")
 	}
 	if errors.Is(err, ErrNoPod) {
 		return Pod{}, nil

@@ -55,8 +55,6 @@ type Pods interface {
 	// Touch changes the pod in a way that means nothing, and returns it as it
 	// is then. The pod is of this UID, or there is none. The change wakes
 	// kube-scheduler, and no Binding that was sent before can happen after it.
-	// With a node it nominates the pod for it, a hint that kube-scheduler tries
-	// first.
 	Touch(ctx context.Context, t Target, why string) (Pod, error)
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,7 +40,7 @@ type apiServer struct {
 	reads   int                // guarded by mu; reads past the cache
 	busy    chan struct{}      // if not nil, each Binding waits for a token, after it has arrived
 	late    []func()           // guarded by mu; Bindings that are still on their way
-	touched []string           // guarded by mu; name, or name@node
+	touched []string           // guarded by mu; names
 }
 
 type stored struct {
@@ -97,7 +96,7 @@ func (s *apiServer) Touch(ctx context.Context, t Target, _ string) (Pod, error) 
 	case at.Request.Pod != t.Pod:
 		return Pod{}, fmt.Errorf("another UID")
 	}
-	s.touched = append(s.touched, strings.TrimSuffix(t.Name+"@"+string(t.Node), "@"))
+	s.touched = append(s.touched, t.Name)
 	at.version++
 	return at.Pod, nil
 }

@@ -13,14 +13,19 @@ type waiter struct {
 	request  gpu.Request
 	refusals int             // how often it has been refused
 	seen     ledger.Snapshot // the newest state in which no node is known to fit
-	// tried has the nodes, as they were, that seemed to fit and that the pod did
+	// tried has the version of each node that seemed to fit and that the pod did
 	// not get: kube-scheduler may have reasons of its own, which do not end
 	// because cards are free.
-	tried map[gpu.NodeID]*ledger.Node
+	tried map[gpu.NodeID]uint64
+	vain  int // touches that it did not get a node after
+	until int // the turn of Wake before which it is left alone
 }
 
-// mostWaiting bounds the memory for pods that wait.
-const mostWaiting = 8192
+// Bounds of the memory for pods that wait.
+const (
+	mostWaiting = 8192
+	mostTried   = 1024 // nodes of a pod; then it tries them anew
+)
 
 // waiting remembers refused pods until they are bound or gone. The oldest are
 // forgotten when there are too many: kube-scheduler tries them all the same.
@@ -28,7 +33,7 @@ const mostWaiting = 8192
 type waiting struct {
 	mu    sync.Mutex
 	byPod map[gpu.PodID]*waiter // guarded by mu, and so are the waiters
-	order []gpu.PodID           // guarded by mu: the pods of byPod, in the order of their first refusal
+	order []gpu.PodID           // guarded by mu: the pods of byPod, whose turn comes first first
 }
 
 // refused enters the pod, which fitted nowhere in that state.
@@ -62,4 +67,19 @@ func (w *waiting) forget(pod gpu.PodID) {
 	delete(w.byPod, pod)
 	i := slices.Index(w.order, pod)
 	w.order = slices.Delete(w.order, i, i+1)
+}
+
+// postpone puts a pod last. It is called with mu held.
+func (w *waiting) postpone(pod gpu.PodID) {
+	if i := slices.Index(w.order, pod); i >= 0 {
+		w.order = append(slices.Delete(w.order, i, i+1), pod)
+	}
+}
+
+// try notes that the pod did not get this state of a node.
+func (at *waiter) try(node *ledger.Node) {
+	if at.tried == nil || len(at.tried) >= mostTried {
+		at.tried = map[gpu.NodeID]uint64{}
+	}
+	at.tried[node.ID] = node.Version
 }

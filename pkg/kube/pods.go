@@ -58,15 +58,14 @@ const Touched corev1.PodConditionType = "heteroflow.io/Touched"
 // The UID in the patch makes it that very pod, as the API server refuses another.
 func (p *Pods) Touch(ctx context.Context, t engine.Target, why string) (engine.Pod, error) {
 	now := p.Now()
-	status := map[string]any{"conditions": []any{map[string]any{
-		"type": Touched, "status": corev1.ConditionTrue, "reason": "Scheduling",
-		"message":            why + " (" + now.UTC().Format(time.RFC3339Nano) + ")",
-		"lastTransitionTime": metav1.NewTime(now),
-	}}}
-	if t.Node != "" {
-		status["nominatedNodeName"] = t.Node
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Pod}, "status": status})
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": t.Pod},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": Touched, "status": corev1.ConditionTrue, "reason": "Scheduling",
+			"message":            why + " (" + now.UTC().Format(time.RFC3339Nano) + ")",
+			"lastTransitionTime": metav1.NewTime(now),
+		}}},
+	})
 	if err != nil {
 		return engine.Pod{}, err
 	}
@@ -75,7 +74,7 @@ func (p *Pods) Touch(ctx context.Context, t engine.Target, why string) (engine.P
 		return engine.Pod{}, lookupError("touch", t.Namespace, t.Name, err)
 	}
 	p.Touched()
-	klog.FromContext(ctx).V(2).Info("pod touched", "pod", klog.KObj(pod), "podUID", t.Pod, "node", t.Node, "why", why)
+	klog.FromContext(ctx).V(2).Info("pod touched", "pod", klog.KObj(pod), "podUID", t.Pod, "why", why)
 	return p.decode(pod), nil
 }
 

@@ -151,11 +151,6 @@ func TestTouchChangesThatPod(t *testing.T) {
 	if !strings.Contains(patches[0], `"metadata":{"uid":"uid-p"}`) {
 		t.Errorf("patch %s does not name the UID", patches[0])
 	}
-	nominated := to("p")
-	nominated.Node = "n1"
-	if _, err := pods.Touch(t.Context(), nominated, "room"); err != nil || !strings.Contains(patches[2], `"nominatedNodeName":"n1"`) || strings.Contains(patches[0], "nominated") {
-		t.Errorf("patches %q, %v; want the node in the last alone", patches, err)
-	}
 	if _, err := pods.Touch(t.Context(), to("other"), "room"); err == nil || errors.Is(err, engine.ErrNoPod) {
 		t.Errorf("another pod of the name: %v; want an error that leaves it open", err)
 	}

@@ -27,6 +27,8 @@ type Ledger struct {
 	nodes map[gpu.NodeID]*Node   // guarded by mu; known node -> its present; each *Node is replaced, never edited
 	away  map[gpu.NodeID][]*Hold // guarded by mu; node not known (yet, or any more) -> holds on it; never empty
 
+	versions uint64 // guarded by mu; of nodes, given out so far
+
 	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
@@ -69,7 +71,7 @@ func (l *Ledger) SetNode(f Facts) {
 	}
 	holds := l.on(f.ID)
 	delete(l.away, f.ID)
-	l.nodes[f.ID] = build(f, holds, l.fences[f.ID])
+	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID]))
 	l.changed[f.ID] = struct{}{}
 	l.reshape = l.reshape || !known
 }
@@ -316,13 +318,20 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	n, known := l.nodes[id]
 	switch {
 	case known:
-		l.nodes[id] = build(n.Facts, holds, l.fences[id])
+		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id]))
 		l.changed[id] = struct{}{}
 	case len(holds) > 0:
 		l.away[id] = holds
 	default:
 		delete(l.away, id)
 	}
+}
+
+// version gives a new state of a node its number.
+func (l *Ledger) version(n *Node) *Node {
+	l.versions++
+	n.Version = l.versions
+	return n
 }
 
 // endLingering ends the lingering holds on a node.

@@ -80,9 +80,12 @@ func (c *Card) taken() bool { return c.Closed || c.Fenced || c.Used.Exclusive }
 // it. Nodes are frozen: a change replaces the node.
 type Node struct {
 	Facts
-	Cards      []Card       // those of Facts, in the same order
-	Holds      []*Hold      // ordered by pod
-	Fences     []gpu.CardID // see Fence; never edited
+	Cards  []Card       // those of Facts, in the same order
+	Holds  []*Hold      // ordered by pod
+	Fences []gpu.CardID // see Fence; never edited
+	// Version is another for each state of a node that the ledger has had; 0 for
+	// what a plan makes of it.
+	Version    uint64
 	UsedCPU    gpu.MilliCPU // the sum over Holds
 	UsedMemory gpu.Bytes    // the sum over Holds
 }
