@@ -52,7 +52,7 @@ chaos: controlplane ## pods come and go for DURATION while everything around the
 
 .PHONY: bench
 bench: ## benchmarks in process
-	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/...
+	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/... ./test/bench
 
 .PHONY: generate
 generate: ## write all generated files anew
