@@ -83,6 +83,7 @@ type Engine struct {
 	nodes     gates[gpu.NodeID]
 	decisions decisions
 	waiting   waiting
+	verdicts  verdicts
 }
 
 // shortestRetry keeps a search for an outcome from flooding an API server that

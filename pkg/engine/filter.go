@@ -28,14 +28,13 @@ type Filtered struct {
 // is held; a pod that fits none is remembered, see Wake.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	snapshot := e.view(r)
-	pipe := e.cfg.Pipeline()
-	cycle := &pipeline.Cycle{Request: r, Nodes: snapshot.Len()}
-	var scratch pipeline.Scratch
+	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), snapshot)
+	defer done()
 	out := Filtered{Feasible: make([]gpu.NodeID, 0, len(nodes))}
 	for _, id := range nodes {
 		v := pipeline.Verdict{Reason: gpu.NodeNotRegistered}
-		if n, ok := snapshot.Node(id); ok {
-			v = pipe.Judge(cycle, n, &scratch)
+		if i, ok := snapshot.Place(id); ok {
+			v = judge.of(i)
 		}
 		if v.OK() {
 			out.Feasible = append(out.Feasible, id)
@@ -43,7 +42,7 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 			out.Refused = append(out.Refused, Refused{id, v})
 		}
 	}
-	summarize(&out, pipe, cycle, snapshot)
+	summarize(&out, judge)
 	e.decisions.filtered(r.Pod, len(out.Feasible), len(nodes))
 	switch {
 	case len(out.Feasible) > 0:
@@ -70,7 +69,7 @@ func (e *Engine) view(r *gpu.Request) ledger.Snapshot {
 // summarize finds the reason. When nothing fits it goes by the whole cluster,
 // and by no node that is not in it, so that the answer does not depend on the
 // sample that kube-scheduler drew.
-func summarize(out *Filtered, pipe *pipeline.Pipeline, c *pipeline.Cycle, snapshot ledger.Snapshot) {
+func summarize(out *Filtered, judge *judge) {
 	var t tally
 	if len(out.Feasible) > 0 {
 		for _, r := range out.Refused {
@@ -83,11 +82,11 @@ func summarize(out *Filtered, pipe *pipeline.Pipeline, c *pipeline.Cycle, snapsh
 	for i := range out.Refused {
 		asked[out.Refused[i].Node] = i
 	}
-	var scratch pipeline.Scratch
-	for id, n := range snapshot.Nodes() {
-		if i, ok := asked[id]; ok {
-			t.add(id, out.Refused[i].Verdict)
-		} else if v := pipe.Judge(c, n, &scratch); v.OK() {
+	for i := range judge.snapshot.Len() {
+		id := judge.snapshot.At(i).ID
+		if k, ok := asked[id]; ok {
+			t.add(id, out.Refused[k].Verdict)
+		} else if v := judge.of(i); v.OK() {
 			t.unoffered++
 		} else {
 			t.add(id, v)

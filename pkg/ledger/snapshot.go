@@ -40,6 +40,16 @@ func (s Snapshot) Node(id gpu.NodeID) (*Node, bool) {
 	return s.current(s.nodes[i]), true
 }
 
+// Place returns where the node of that name comes in the order of Nodes, false
+// when there is none.
+func (s Snapshot) Place(id gpu.NodeID) (int, bool) {
+	i, ok := s.index[id]
+	return i, ok
+}
+
+// At returns the node at that place.
+func (s Snapshot) At(i int) *Node { return s.current(s.nodes[i]) }
+
 // Nodes yields every node in name order, so two runs over equal snapshots decide
 // alike.
 func (s Snapshot) Nodes() iter.Seq2[gpu.NodeID, *Node] {

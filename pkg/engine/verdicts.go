@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+)
+
+// mostShapes is how many kinds of requests are remembered. One takes some 40
+// bytes a node.
+const mostShapes = 16
+
+// verdicts remembers what was said of nodes to requests of one shape. Pods come
+// in bursts of equals, and between two of them few nodes change: what was said
+// of a state of a node is true of it for ever. The zero value is ready for use.
+type verdicts struct {
+	mu     sync.Mutex
+	shapes []*shape // guarded by mu; the one used last is last
+}
+
+// shape is one kind of request under one policy.
+type shape struct {
+	key  string
+	pipe *pipeline.Pipeline
+
+	mu   sync.Mutex
+	said []said // guarded by mu; by the node's place in a snapshot
+}
+
+type said struct {
+	version uint64 // of the node
+	verdict pipeline.Verdict
+}
+
+// judge is a judgement of the nodes of one snapshot.
+type judge struct {
+	pipe     *pipeline.Pipeline
+	cycle    *pipeline.Cycle
+	snapshot ledger.Snapshot
+	said     []said // nil: nothing is remembered
+	scratch  pipeline.Scratch
+}
+
+// of says whether the request fits the node at that place.
+func (j *judge) of(i int) pipeline.Verdict {
+	n := j.snapshot.At(i)
+	if j.said == nil || n.Version == 0 { // a plan's node is no state that comes again
+		return j.pipe.Judge(j.cycle, n, &j.scratch)
+	}
+	if at := &j.said[i]; at.version != n.Version {
+		at.version, at.verdict = n.Version, j.pipe.Judge(j.cycle, n, &j.scratch)
+	}
+	return j.said[i].verdict
+}
+
+// judge returns a judgement of the request, and what ends it. Another of the
+// same shape at the same time has to do without memory.
+func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledger.Snapshot) (*judge, func()) {
+	j := &judge{pipe: pipe, snapshot: snapshot, cycle: &pipeline.Cycle{Request: r, Nodes: snapshot.Len()}}
+	s := v.shape(keyOf(r, snapshot.Len()), pipe)
+	if !s.mu.TryLock() {
+		return j, func() {}
+	}
+	if n := snapshot.Len(); len(s.said) < n {
+		s.said = slices.Grow(s.said, n-len(s.said))[:n]
+	}
+	j.said = s.said
+	return j, s.mu.Unlock
+}
+
+// keyOf tells requests apart by all that a plugin may look at, which is all but
+// whose they are. The number of nodes is how far a search goes.
+func keyOf(r *gpu.Request, nodes int) string {
+	shape := *r
+	shape.Pod, shape.Namespace, shape.Name = "", "", ""
+	return fmt.Sprintf("%d %+v", nodes, shape)
+}
+
+func (v *verdicts) shape(key string, pipe *pipeline.Pipeline) *shape {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i := slices.IndexFunc(v.shapes, func(s *shape) bool { return s.key == key && s.pipe == pipe })
+	var s *shape
+	switch {
+	case i >= 0:
+		s = v.shapes[i]
+		v.shapes = slices.Delete(v.shapes, i, i+1)
+	default:
+		s = &shape{key: key, pipe: pipe}
+		if len(v.shapes) >= mostShapes {
+			v.shapes = slices.Delete(v.shapes, 0, 1)
+		}
+	}
+	v.shapes = append(v.shapes, s)
+	return s
+}
