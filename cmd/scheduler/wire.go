@@ -109,12 +109,13 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	p.events = kube.NewEvents(eventClient, time.Now, counts.EventDropped)
 	books := &kube.Books{
 		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
-		InventoryError: counts.InventoryError, Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod) },
+		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
+		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod) },
 	}
 	if p.cluster, err = kube.NewCluster(client, books); err != nil {
 		return nil, err
 	}
-	p.audit = &kube.Audit{Client: client, Books: books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	p.audit = &kube.Audit{Client: client, Lister: p.cluster.Pods(), Books: books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
 	pipe := cfg.settings.Pipeline(boundary)
 	p.engine = engine.New(engine.Config{
 		Ledger:   ledgers,

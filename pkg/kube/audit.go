@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 
@@ -33,6 +35,9 @@ import (
 // and cards that only the other book names take nobody new.
 type Audit struct {
 	Client kubernetes.Interface
+	// Lister finds pods as they were last seen by the watch, which may have lost
+	// their end.
+	Lister corelisters.PodLister
 	Books  *Books
 	Ready  func() bool // whether the ledger has been built
 	// Found is told of each mismatch, once as long as it stays the same; Standing
@@ -40,13 +45,15 @@ type Audit struct {
 	Found    func(node gpu.NodeID, text string)
 	Standing func(mismatches int)
 
-	told map[gpu.PodID]string // pod -> the mismatch that has been told
+	told   map[gpu.PodID]string // pod -> the mismatch that has been told
+	looked gpu.PodID            // who was the last whose turn it was to be looked at
 
 	mu       sync.Mutex
 	suspects map[gpu.PodID]string // guarded by mu; pod -> its difference at the last audit; never edited
 }
 
-// mostLooks bounds how many pods one audit looks at one by one.
+// mostLooks bounds how many pods one audit looks at one by one, past those that
+// run and are not held. The others wait for their turn, and count meanwhile.
 const mostLooks = 200
 
 // Run audits every so often until ctx ends, the first time after one period.
@@ -61,7 +68,7 @@ func (a *Audit) Run(ctx context.Context, every time.Duration) error {
 			if !a.Ready() {
 				continue
 			}
-			pass, stop := context.WithTimeout(ctx, every)
+			pass, stop := context.WithTimeout(ctx, min(every, leftFor))
 			if err := a.audit(pass); err != nil && ctx.Err() == nil {
 				a.Books.Logger.Error(err, "the books could not be compared")
 			}
@@ -72,26 +79,56 @@ func (a *Audit) Run(ctx context.Context, every time.Duration) error {
 
 // audit compares the books once.
 func (a *Audit) audit(ctx context.Context) error {
+	now := &findings{began: a.Books.Now(), before: a.differences(), differ: map[gpu.PodID]string{},
+		stands: map[gpu.PodID]finding{}, fences: map[gpu.NodeID][]gpu.CardID{}}
 	second, err := a.recompute(ctx)
 	if err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	differ := a.differing(second)
-	if len(differ) > mostLooks {
-		a.Books.Logger.Info("the books differ about more pods than one audit looks at", "pods", len(differ))
-		differ = differ[:mostLooks]
+	loose, others := a.differing(second)
+	for i := range loose {
+		a.look(ctx, &loose[i], now)
 	}
-	now := &findings{before: a.differences(), differ: map[gpu.PodID]string{}, stands: map[gpu.PodID]finding{}, fences: map[gpu.NodeID][]gpu.CardID{}}
-	for _, p := range differ {
-		a.look(ctx, p, now)
+	others = a.turns(others)
+	for i := range others {
+		if i < mostLooks {
+			a.look(ctx, &others[i], now)
+		} else {
+			a.keep(&others[i], now)
+		}
 	}
 	a.Books.Ledger.Fence(now.fences)
 	a.conclude(now)
 	return nil
 }
 
+// turns orders the differences so that those come first which have waited for a
+// look: a few hundred that stand must not hide what comes behind them.
+func (a *Audit) turns(all []difference) []difference {
+	next, _ := slices.BinarySearchFunc(all, a.looked, func(d difference, looked gpu.PodID) int {
+		if d.Pod <= looked {
+			return -1
+		}
+		return 1
+	})
+	all = slices.Concat(all[next:], all[:next])
+	if len(all) > mostLooks {
+		a.Books.Logger.Info("the books differ about more pods than one audit looks at", "pods", len(all))
+		a.looked = all[mostLooks-1].Pod
+	}
+	return all
+}
+
+// difference is a pod about which the books differ, as one of them has it, and
+// what is to be said of it as long as nobody has looked.
+type difference struct {
+	gpu.Placement
+	text string
+}
+
 // findings is what one audit finds.
 type findings struct {
+	began  time.Time            // before anything was read
 	before map[gpu.PodID]string // those of the audit before
 	differ map[gpu.PodID]string // pod -> what the books say of it
 	stands map[gpu.PodID]finding
@@ -119,93 +156,159 @@ func (a *Audit) recompute(ctx context.Context) (map[gpu.PodID]gpu.Placement, err
 	return book, err
 }
 
-// differing returns the pods about which the books differ, as either has them,
-// ordered by pod. Holds of binds on their way, and those that linger, are the
-// ledger's alone.
-func (a *Audit) differing(second map[gpu.PodID]gpu.Placement) (differ []gpu.Placement) {
-	for id, theirs := range second {
-		if h, ok := a.Books.Ledger.Hold(id); !ok || !alike(&h, &theirs) {
-			differ = append(differ, theirs)
+const (
+	textLoose = "runs, and is not held"
+	textOver  = "is held, and does not run any more"
+)
+
+// differing returns the pods about which the books differ, ordered by pod: loose
+// are those that run with nothing to hold their cards for good. Holds of binds on
+// their way, and those that linger, are the ledger's alone.
+func (a *Audit) differing(second map[gpu.PodID]gpu.Placement) (loose, others []difference) {
+	for _, id := range slices.Sorted(maps.Keys(second)) {
+		theirs := second[id]
+		h, held := a.Books.Ledger.Hold(id)
+		switch {
+		case !lasts(&h, held, &theirs):
+			loose = append(loose, difference{theirs, textLoose})
+		case !alike(&h, &theirs):
+			others = append(others, difference{theirs, textRecord(&h, &theirs)})
 		}
 	}
 	for _, h := range a.Books.Ledger.Confirmed() {
 		if _, ok := second[h.Pod]; !ok {
-			differ = append(differ, h.Placement)
+			others = append(others, difference{h.Placement, textOver})
 		}
 	}
-	slices.SortFunc(differ, func(a, b gpu.Placement) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
-	return differ
+	slices.SortFunc(others, func(a, b difference) int { return strings.Compare(string(a.Pod), string(b.Pod)) })
+	return loose, others
 }
 
-// alike reports whether both books have the pod on the same cards of one node.
+// lasts reports whether the pod is held on its node by more than a bind without
+// an outcome, or than until some time.
+func lasts(h *ledger.Hold, held bool, theirs *gpu.Placement) bool {
+	return held && h.Node == theirs.Node && h.State != ledger.Held && h.State != ledger.Lingering
+}
+
+// alike reports whether both books have the pod on the same cards.
 func alike(h *ledger.Hold, theirs *gpu.Placement) bool {
-	return h.State != ledger.Held && h.State != ledger.Lingering && h.Node == theirs.Node &&
-		slices.Equal(h.Uses(), theirs.Uses()) && slices.Equal(h.Foreign, theirs.Foreign)
+	return slices.Equal(h.Uses(), theirs.Uses()) && slices.Equal(h.Foreign, theirs.Foreign)
+}
+
+func textRecord(h *ledger.Hold, theirs *gpu.Placement) string {
+	return "is on record for " + cardsText(theirs.Uses()) + ", and was bound to " + cardsText(h.Uses())
 }
 
 // look asks for the pod itself, since either book may be behind by a moment.
-func (a *Audit) look(ctx context.Context, p gpu.Placement, now *findings) {
-	pod, err := a.Client.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
+func (a *Audit) look(ctx context.Context, d *difference, now *findings) {
+	pod, err := a.Client.CoreV1().Pods(d.Namespace).Get(ctx, d.Name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err), err == nil && gpu.PodID(pod.UID) != p.Pod:
-		a.settle(p, nil, now)
+	case apierrors.IsNotFound(err), err == nil && gpu.PodID(pod.UID) != d.Pod:
+		a.settle(&d.Placement, nil, now)
 	case err != nil: // nobody can say: what either book has counts
-		a.doubt(p, now, "cannot be looked at: "+err.Error())
+		d.text = "cannot be looked at: " + err.Error()
+		a.keep(d, now)
 	default:
-		a.settle(p, pod, now)
+		a.settle(&d.Placement, pod, now)
 	}
 }
 
+// keep notes a difference without a look: it is what it was at the last audit,
+// if it was there.
+func (a *Audit) keep(d *difference, now *findings) {
+	a.Books.mu.Lock()
+	defer a.Books.mu.Unlock()
+	if a.Books.left.since(d.Pod, now.began) {
+		return
+	}
+	text, known := now.before[d.Pod]
+	if !known {
+		text = textAbout(&d.Placement, d.text)
+	}
+	now.note(&d.Placement, text)
+	a.fence(&d.Placement, now)
+}
+
 // settle compares the ledger with the pod as it is, nil if it is gone, and
-// repairs what that explains.
-func (a *Audit) settle(p gpu.Placement, pod *corev1.Pod, now *findings) {
+// repairs what that explains. What the watch has told since the pod was read goes
+// before: nobody who has left is brought back.
+func (a *Audit) settle(p *gpu.Placement, pod *corev1.Pod, now *findings) {
+	last := a.lastSeen(p)
+	a.Books.mu.Lock()
+	defer a.Books.mu.Unlock()
+	if a.Books.left.since(p.Pod, now.began) {
+		return
+	}
 	h, held := a.Books.Ledger.Hold(p.Pod)
 	if pod == nil || !codec.Active(pod) {
-		if held && h.State != ledger.Held && h.State != ledger.Lingering && a.confirmed(h.Placement, now, "is held, and does not run any more") {
-			a.end(p.Pod, pod)
+		if lasts(&h, held, &h.Placement) && now.note(p, textAbout(p, textOver)) {
+			a.end(pod, last)
 		}
 		return
 	}
 	theirs := codec.Placement(pod)
 	switch {
-	case held && alike(&h, &theirs):
-	case !held || h.Node != theirs.Node || h.State == ledger.Held || h.State == ledger.Lingering:
+	case !lasts(&h, held, &theirs):
 		// Cards that are in use and not held are the worst there is.
-		a.confirmed(theirs, now, "runs, and is not held")
+		now.note(&theirs, textAbout(&theirs, textLoose))
 		a.Books.Logger.Info("pod runs whose cards were not held, which they are now", "pod", klog.KObj(pod), "podUID", pod.UID, "node", theirs.Node)
-		a.Books.PodSeen(pod)
-	default:
-		a.doubt(theirs, now, "is on record for "+cardsText(theirs.Uses())+", and was bound to "+cardsText(h.Uses()))
+		a.Books.podSeen(pod)
+	case !alike(&h, &theirs):
+		now.note(&theirs, textAbout(&theirs, textRecord(&h, &theirs)))
+		a.fence(&theirs, now)
 	}
 }
 
-// doubt notes a difference that stands, and fences what only the second book has.
-func (a *Audit) doubt(theirs gpu.Placement, now *findings, text string) {
-	a.confirmed(theirs, now, text)
+// fence closes what only the second book has.
+func (a *Audit) fence(theirs *gpu.Placement, now *findings) {
+	var ours []gpu.CardUse
+	if h, held := a.Books.Ledger.Hold(theirs.Pod); lasts(&h, held, theirs) {
+		ours = h.Uses()
+	}
 	for _, u := range theirs.Uses() {
-		now.fences[theirs.Node] = append(now.fences[theirs.Node], u.Card)
+		if !slices.Contains(ours, u) {
+			now.fences[theirs.Node] = append(now.fences[theirs.Node], u.Card)
+		}
 	}
 }
 
-// confirmed notes the difference, and reports whether the last audit had it too.
-func (a *Audit) confirmed(p gpu.Placement, now *findings, text string) bool {
-	text = fmt.Sprintf("pod %s/%s %s", p.Namespace, p.Name, text)
-	now.differ[p.Pod] = text
-	if now.before[p.Pod] != text {
+func textAbout(p *gpu.Placement, text string) string {
+	return fmt.Sprintf("pod %s/%s %s", p.Namespace, p.Name, text)
+}
+
+// note notes the difference, and reports whether the last audit had it too.
+func (f *findings) note(p *gpu.Placement, text string) bool {
+	f.differ[p.Pod] = text
+	if f.before[p.Pod] != text {
 		return false
 	}
-	now.stands[p.Pod] = finding{p.Node, text}
+	f.stands[p.Pod] = finding{p.Node, text}
 	return true
+}
+
+// lastSeen returns the pod as the watch last had it, or as much of it as the
+// books have.
+func (a *Audit) lastSeen(p *gpu.Placement) *corev1.Pod {
+	if pod, err := a.Lister.Pods(p.Namespace).Get(p.Name); err == nil && gpu.PodID(pod.UID) == p.Pod {
+		return pod
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name, UID: types.UID(p.Pod)},
+		Spec:       corev1.PodSpec{NodeName: string(p.Node)},
+	}
 }
 
 // end gives back what a pod held that does not run any more. Of one whose object
 // has gone unseen it is not known whether its containers have ended.
-func (a *Audit) end(id gpu.PodID, pod *corev1.Pod) {
-	if pod == nil {
-		a.Books.Ledger.Linger(id, a.Books.Now().Add(corev1.DefaultTerminationGracePeriodSeconds*time.Second+a.Books.Linger))
-		return
+func (a *Audit) end(pod, last *corev1.Pod) {
+	switch {
+	case pod == nil:
+		a.Books.podGone(last, false)
+	case codec.Ended(pod):
+		a.Books.podSeen(pod)
+	default: // not bound, it says
+		a.Books.Ledger.Release(gpu.PodID(pod.UID))
 	}
-	a.Books.Ledger.Release(id) // ended, or not bound
 }
 
 // conclude tells of what has not been told yet.

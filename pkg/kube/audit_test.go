@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -19,6 +21,7 @@ type auditor struct {
 	*Audit
 	shelf    *shelf
 	server   *apiServer
+	watched  cache.Indexer // pods as the watch has them
 	found    []string
 	standing int
 	blind    bool // looks at single pods fail
@@ -26,7 +29,7 @@ type auditor struct {
 
 func newAuditor(t *testing.T) *auditor {
 	t.Helper()
-	a := &auditor{shelf: newShelf()}
+	a := &auditor{shelf: newShelf(), watched: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})}
 	a.server = newAPIServer(t)
 	a.server.other = func(w http.ResponseWriter, r *http.Request) {
 		name := strings.TrimPrefix(r.URL.Path, "/api/v1/namespaces/ns/pods/")
@@ -41,7 +44,7 @@ func newAuditor(t *testing.T) *auditor {
 		}
 	}
 	a.Audit = &Audit{
-		Client: a.server.client(t), Books: &a.shelf.Books, Ready: func() bool { return true },
+		Client: a.server.client(t), Lister: corelisters.NewPodLister(a.watched), Books: &a.shelf.Books, Ready: func() bool { return true },
 		Found:    func(node gpu.NodeID, text string) { a.found = append(a.found, string(node)+": "+text) },
 		Standing: func(n int) { a.standing = n },
 	}

@@ -2,6 +2,8 @@ package kube
 
 import (
 	"reflect"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +15,9 @@ import (
 	"heteroflow.io/heteroflow/pkg/policy"
 )
 
-// Books turns what is seen of nodes and pods into the ledger's moves. Nodes must
-// be told by one goroutine, and so must pods, as informers do.
+// Books turns what is seen of nodes and pods into the ledger's moves. It is safe
+// for concurrent use, by informers and the audit; but what happens to one object
+// must be told in order, as an informer does.
 type Books struct {
 	Ledger   *ledger.Ledger
 	Settings policy.Settings
@@ -23,17 +26,23 @@ type Books struct {
 	Linger time.Duration
 	Now    func() time.Time
 	Logger klog.Logger
-	// InventoryError is told of inventories that cannot be read, Gone of pods
-	// that nothing more will be heard of.
+	// InventoryError is told of inventories that cannot be read, Settled of pods
+	// that wait for no node any more, Gone of pods that nothing more will be heard
+	// of. They must not call back: the books are locked.
 	InventoryError func()
+	Settled        func(gpu.PodID)
 	Gone           func(gpu.PodID)
 
-	faults map[gpu.NodeID]string // node -> what is wrong with its inventory; told once
+	mu     sync.Mutex            // held for each move, so that what it is based on still holds
+	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory; told once
+	left   departures            // guarded by mu
 }
 
 // NodeSeen tells of a node that is there.
 func (b *Books) NodeSeen(node *corev1.Node) {
 	facts, err := codec.Facts(node, b.Settings)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.inventory(facts.ID, err)
 	b.Ledger.SetNode(facts)
 }
@@ -59,34 +68,52 @@ func (b *Books) inventory(node gpu.NodeID, err error) {
 // NodeGone tells of a node that is no longer there.
 func (b *Books) NodeGone(node *corev1.Node) {
 	id := gpu.NodeID(node.Name)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	delete(b.faults, id)
 	b.Ledger.RemoveNode(id)
 }
 
 // PodSeen tells of a pod that is there.
 func (b *Books) PodSeen(pod *corev1.Pod) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.podSeen(pod)
+}
+
+// podSeen is PodSeen for who has the lock.
+func (b *Books) podSeen(pod *corev1.Pod) {
+	id := gpu.PodID(pod.UID)
+	if pod.Spec.NodeName != "" || codec.Ended(pod) || pod.DeletionTimestamp != nil {
+		b.Settled(id)
+	}
 	switch {
 	case codec.Active(pod):
+		b.left.remove(id)
 		p := codec.Placement(pod)
 		b.keepCards(pod, &p)
 		b.tellForeign(pod, &p)
 		b.Ledger.Confirm(p)
 	case codec.Ended(pod):
-		b.Ledger.Release(gpu.PodID(pod.UID))
+		b.left.add(id, b.Now())
+		b.Ledger.Release(id)
 	}
 	// A pod that is not bound may be about to be: its hold is the engine's.
 }
 
-// keepCards puts back into p the cards that the pod is known to have. They never
-// change while it runs: who edits the record on the pod does not change what its
-// containers use.
+// keepCards puts back into p the cards that the pod is known to have, or the
+// claim on those that it may have. They never change while it runs: who edits the
+// record on the pod, or writes one later, does not change what its containers use.
 func (b *Books) keepCards(pod *corev1.Pod, p *gpu.Placement) {
 	h, known := b.Ledger.Hold(p.Pod)
-	if !known || h.State == ledger.Held || h.Node != p.Node || len(h.Grants) == 0 || reflect.DeepEqual(h.Grants, p.Grants) {
+	if !known || h.State == ledger.Held || h.Node != p.Node || len(h.Grants) == 0 && len(h.Foreign) == 0 {
+		return
+	}
+	if reflect.DeepEqual(h.Grants, p.Grants) && slices.Equal(h.Foreign, p.Foreign) {
 		return
 	}
 	b.Logger.Info("the record of a pod's cards has been changed, which is ignored", "pod", klog.KObj(pod), "podUID", pod.UID, "node", p.Node)
-	p.Grants, p.Foreign = h.Grants, nil
+	p.Grants, p.Foreign = h.Grants, h.Foreign
 }
 
 // tellForeign says, when it is first seen, that a pod has cards which nobody can
@@ -109,8 +136,16 @@ func (b *Books) tellForeign(pod *corev1.Pod, p *gpu.Placement) {
 // it last. Otherwise somebody has deleted it by force, or pod garbage collection
 // has, and the containers may still run.
 func (b *Books) PodGone(pod *corev1.Pod, certain bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.podGone(pod, certain)
+}
+
+// podGone is PodGone for who has the lock.
+func (b *Books) podGone(pod *corev1.Pod, certain bool) {
 	id := gpu.PodID(pod.UID)
 	b.Gone(id)
+	b.left.add(id, b.Now())
 	switch {
 	case codec.Ended(pod):
 		b.Ledger.Release(id)
