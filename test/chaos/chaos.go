@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -29,13 +28,20 @@ type Stage struct {
 	Say       func(format string, args ...any)
 }
 
-// Nodes are those that a run is made for: more cards than its pods ask for
-// together.
+// Sizes of a run: its pods ask for about twice the cards that there are, so that
+// a quarter of them wait, and whatever becomes free is given again at once.
+const (
+	machines = 12
+	each     = 8   // cards of a machine
+	together = 240 // pods that are there at once
+)
+
+// Nodes are those that a run is made for.
 func Nodes() []simnode.Spec {
-	nodes := make([]simnode.Spec, 24)
+	nodes := make([]simnode.Spec, machines)
 	for i := range nodes {
 		name := fmt.Sprintf("chaos-%02d", i)
-		nodes[i] = simnode.Spec{Name: name, Cards: simnode.Cards(name, 8, "nvidia", "NVIDIA-A100-SXM4-80GB", 81920)}
+		nodes[i] = simnode.Spec{Name: name, Cards: simnode.Cards(name, each, "nvidia", "NVIDIA-A100-SXM4-80GB", 81920)}
 	}
 	return nodes
 }
@@ -53,10 +59,12 @@ type Result struct {
 	Pods int
 	// Oversold counts complaints of the oracle about cards, Halfbound those about
 	// a pod's record; Lost pods that fitted in the end and had no node, Leaked
-	// holds of pods that were gone.
+	// cards' holders whose pods were gone.
 	Oversold, Halfbound, Lost, Leaked int
-	// Wrong says all of these in words.
+	// Wrong says in words what these are, the first few of many.
 	Wrong []string
+	// Waiting is how many in 100 of the pods had no node, on average.
+	Waiting int
 }
 
 func (r Result) String() string {
@@ -83,6 +91,11 @@ func Run(ctx context.Context, s Stage, seed uint64, d time.Duration) (Result, er
 	if err := g.Wait(); err != nil {
 		return r.result, err
 	}
+	for _, share := range r.shares {
+		r.result.Waiting += share
+	}
+	r.result.Waiting /= max(1, len(r.shares))
+	s.Say("%d %% of the pods waited for cards", r.result.Waiting)
 	return r.result, r.settle(ctx)
 }
 
@@ -90,6 +103,7 @@ type run struct {
 	Stage
 	random *rand.Rand
 	result Result
+	shares []int    // of the pods that had no node, in percent, at each look
 	alive  []string // names of the pods that have been made and not deleted
 }
 
@@ -111,7 +125,6 @@ func tick(ctx context.Context, every time.Duration, f func() error) error {
 
 // podsComeAndGo makes a pod, and ends another, at the rate.
 func (r *run) podsComeAndGo(until, ctx context.Context) error {
-	const together = 150 // about what the nodes hold
 	return tick(until, time.Second/rate, func() error {
 		name := fmt.Sprintf("chaos-%d", r.result.Pods)
 		pod := somePod(r.random, name)
@@ -144,7 +157,34 @@ func (r *run) remove(ctx context.Context, name string, force bool) error {
 
 // watch has the oracle look at all pods now and then.
 func (r *run) watch(until, ctx context.Context) error {
-	return tick(until, 3*time.Second, func() error { return r.judge(ctx) })
+	return tick(until, 3*time.Second, func() error {
+		if err := r.judge(ctx); err != nil {
+			return err
+		}
+		all, waiting, err := r.pods(ctx)
+		if err == nil && len(all) >= together*9/10 {
+			r.shares = append(r.shares, 100*len(waiting)/len(all))
+		}
+		return err
+	})
+}
+
+// pods lists all pods that nobody has deleted, and those of them without a node.
+func (r *run) pods(ctx context.Context) (all []corev1.Pod, waiting []string, err error) {
+	list, err := r.Cluster.Client.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, p := range list.Items {
+		if p.DeletionTimestamp != nil {
+			continue
+		}
+		all = append(all, p)
+		if p.Spec.NodeName == "" {
+			waiting = append(waiting, p.Name)
+		}
+	}
+	return all, waiting, nil
 }
 
 // judge counts what the oracle complains of, each thing once.
@@ -165,68 +205,4 @@ func (r *run) judge(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// settle ends all trouble and waits until nothing changes any more: whoever fits
-// has a node, and when all pods are gone nothing is held.
-func (r *run) settle(ctx context.Context) error {
-	r.Proxy.Clear()
-	lost := cluster.Eventually(ctx, "all pods that fit", func(ctx context.Context) error { return r.noneLeftOut(ctx) })
-	if lost != nil {
-		r.result.Lost++
-		r.result.Wrong = append(r.result.Wrong, lost.Error())
-	}
-	if err := r.judge(ctx); err != nil {
-		return err
-	}
-	pods := r.Cluster.Client.CoreV1().Pods(r.Namespace)
-	if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
-		return err
-	}
-	leaked := cluster.Eventually(ctx, "all cards to be given back", r.noneHeld)
-	if leaked != nil {
-		r.result.Leaked++
-		r.result.Wrong = append(r.result.Wrong, leaked.Error())
-	}
-	return nil
-}
-
-// noneLeftOut complains of pods that have no node while everything has been
-// quiet and the cluster is not full: the last ones take a slice, which fits.
-func (r *run) noneLeftOut(ctx context.Context) error {
-	pods, err := r.Cluster.Client.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	var waiting []string
-	for i := range pods.Items {
-		if p := &pods.Items[i]; p.Spec.NodeName == "" && p.DeletionTimestamp == nil {
-			waiting = append(waiting, p.Name)
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%d wait: %v", len(waiting), waiting[:min(5, len(waiting))])
-}
-
-// noneHeld complains of cards that the ledger holds.
-func (r *run) noneHeld(ctx context.Context) error {
-	held, err := r.Cluster.Holders(ctx)
-	if err == nil && len(held) > 0 {
-		err = errors.New("held: " + strings.Join(held[:min(5, len(held))], ", "))
-	}
-	return err
-}
-
-// somePod asks for a card, two, or a slice.
-func somePod(random *rand.Rand, name string) *corev1.Pod {
-	asks := [...]map[corev1.ResourceName]int64{
-		{"heteroflow.io/gpu": 1},
-		{"heteroflow.io/gpu": 2},
-		{"heteroflow.io/gpu-memory": 8000},
-		{"heteroflow.io/gpu-memory": 30000, "heteroflow.io/gpu-cores": 40},
-		{"nvidia.com/gpu": 1, "nvidia.com/gpumem": 20000, "nvidia.com/gpucores": 30},
-	}
-	return podOf(name, asks[random.IntN(len(asks))])
 }

@@ -6,10 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"heteroflow.io/heteroflow/test/faults"
 )
 
@@ -38,7 +34,7 @@ func (r *run) fault(what, times int) {
 	case 3:
 		r.Proxy.On(anyBinding, times, faults.Delay(3*time.Second))
 	case 4: // longer than a bind may take: it arrives when everybody has given it up
-		r.Proxy.On(anyBinding, 1, faults.Delay(12*time.Second))
+		r.Proxy.On(anyBinding, 1, faults.Delay(17*time.Second))
 	case 5:
 		r.Proxy.On(anyBinding, times, faults.Answer(http.StatusInternalServerError, "etcdserver: leader changed"))
 	case 6:
@@ -57,23 +53,4 @@ func (r *run) fault(what, times int) {
 func (r *run) kill(ctx context.Context) error {
 	r.Cluster.KillExtender()
 	return r.Cluster.StartExtender(ctx, r.Extender())
-}
-
-func podOf(name string, asks map[corev1.ResourceName]int64) *corev1.Pod {
-	limits := corev1.ResourceList{}
-	for resourceName, n := range asks {
-		limits[resourceName] = *resource.NewQuantity(n, resource.DecimalSI)
-	}
-	grace := int64(1)
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{
-			SchedulerName:                 "heteroflow-scheduler",
-			RestartPolicy:                 corev1.RestartPolicyNever,
-			TerminationGracePeriodSeconds: &grace,
-			Containers: []corev1.Container{{
-				Name: "main", Image: "registry.example/app", Resources: corev1.ResourceRequirements{Limits: limits},
-			}},
-		},
-	}
 }

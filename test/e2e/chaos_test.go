@@ -17,6 +17,9 @@ func TestChaos(t *testing.T) {
 	result, err := chaos.Run(s.ctx, stage, uint64(time.Now().UnixNano()), time.Minute)
 	s.must("chaos", err)
 	t.Log(result)
+	if result.Waiting < 10 {
+		t.Errorf("%d %% of the pods waited for cards: this is no crowd", result.Waiting)
+	}
 	for _, wrong := range result.Wrong {
 		t.Error(wrong)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/faults"
+	"heteroflow.io/heteroflow/test/oracle"
 	"heteroflow.io/heteroflow/test/simnode"
 )
 
@@ -76,6 +78,99 @@ func TestBindingsThatFail(t *testing.T) {
 	s.holders(2 * 9)
 }
 
+// TestLateBindingOfAWantedCard: while a Binding is on its way for longer than
+// anybody waits for it, another pod wants the same card. Whoever has got it by
+// then, the Binding that arrives takes it from nobody.
+func TestLateBindingOfAWantedCard(t *testing.T) {
+	s := beginBehindProxy(t)
+	s.add(oneCard("late", "1"))
+	sent, code := make(chan int, 1), make(chan int, 1)
+	late := noting(faults.Delay(17*time.Second), code)
+	s.proxy.On(faults.Binding("first"), 1, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		sent <- 0
+		late(w, r, pass)
+	})
+	s.create(podFor("first", amount{wholeCards, 1}))
+	await(s, "a Binding", sent)
+	s.create(podFor("second", amount{wholeCards, 1}))
+	s.meanwhile(20*time.Second, "one card", s.content)
+	if got := await(s, "the late Binding", code); got != http.StatusConflict {
+		s.Errorf("the late Binding is answered with %d", got)
+	}
+
+	one, other := s.oneRuns("first", "second")
+	s.Logf("pod %s has the card", one)
+	s.holders(1)
+	s.remove(one, false)
+	s.runs(other)
+	s.holders(1)
+	s.verify()
+	s.remove(other, false)
+	s.holders(0)
+}
+
+// noting notes how a request is answered, also when its client has gone by then.
+func noting(act faults.Action, code chan<- int) faults.Action {
+	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		act(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			pass.ServeHTTP(noted{w, code}, r)
+		}))
+	}
+}
+
+// noted has no more than a ResponseWriter must have: with a CloseNotifier the
+// request would end with its client.
+type noted struct {
+	http.ResponseWriter
+	code chan<- int
+}
+
+func (n noted) WriteHeader(code int) {
+	n.code <- code
+	n.ResponseWriter.WriteHeader(code)
+}
+
+// await waits for a value.
+func await[T any](s *scene, what string, c <-chan T) (value T) {
+	s.Helper()
+	select {
+	case value = <-c:
+	case <-s.ctx.Done():
+		s.Fatalf("wait for %s: %v", what, s.ctx.Err())
+	}
+	return value
+}
+
+// content returns what the oracle complains of.
+func (s *scene) content() error {
+	wrong, err := oracle.Verify(s.ctx, s.Client)
+	if err == nil && len(wrong) > 0 {
+		err = errors.New(strings.Join(wrong, "\n"))
+	}
+	return err
+}
+
+// oneRuns waits until one of two pods that want the same card runs and the other
+// has been refused, and returns them in that order.
+func (s *scene) oneRuns(a, b string) (one, other string) {
+	s.Helper()
+	s.eventually("one of "+a+" and "+b, func() error {
+		switch inA, inB := s.waits(a) != nil, s.waits(b) != nil; {
+		case inA:
+			one, other = a, b
+		case inB:
+			one, other = b, a
+		default:
+			return errors.New("both wait")
+		}
+		return nil
+	})
+	s.runs(one)
+	s.refusedFor(other, "InsufficientGPUCount")
+	s.meanwhile(time.Second, "a card that is in use", func() error { return s.waits(other) })
+	return one, other
+}
+
 // TestBindFallsOnAnotherNode has the Binding refused on whichever node comes
 // first: nothing of it is left behind there.
 func TestBindFallsOnAnotherNode(t *testing.T) {
@@ -93,8 +188,9 @@ func TestBindFallsOnAnotherNode(t *testing.T) {
 
 // TestKilledBetweenSteps kills the scheduler at each step of a bind: before it
 // hears of it, with the cards reserved and the Binding on its way, with the
-// Binding done and no word of that, and with its answer on the way. The pod runs,
-// once, on cards that nobody else gets.
+// Binding done and no word of that, and with its answer on the way. Another pod
+// comes for the only card while the scheduler is away. A pod that was bound
+// keeps the card; of two that were not one gets it, whichever.
 func TestKilledBetweenSteps(t *testing.T) {
 	s := beginBehindProxy(t)
 	front, err := faults.New(s.ExtenderURL(), nil)
@@ -106,32 +202,43 @@ func TestKilledBetweenSteps(t *testing.T) {
 		proxy *faults.Proxy
 		at    faults.Match
 		stop  func(*faults.Step) faults.Action
+		late  bool // what was stopped arrives when the scheduler is dead
+		bound bool // when the scheduler is dead
 	}{
-		{"bind-asked", front, faults.Path("/bind"), func(s *faults.Step) faults.Action { return s.Before }},
-		{"reserved", s.proxy, faults.Binding("step-"), func(s *faults.Step) faults.Action { return s.Before }},
-		{"binding-done", s.proxy, faults.Binding("step-"), func(s *faults.Step) faults.Action { return s.After }},
-		{"bind-answered", front, faults.Path("/bind"), func(s *faults.Step) faults.Action { return s.After }},
+		{"bind-asked", front, faults.Path("/bind"), before, false, false},
+		{"reserved", s.proxy, faults.Binding("step-"), before, true, false},
+		{"binding-done", s.proxy, faults.Binding("step-"), after, false, true},
+		{"bind-answered", front, faults.Path("/bind"), after, false, true},
 	} {
 		s.part(tc.step, func(s *scene) {
-			node, pod := "step-"+tc.step, "step-"+tc.step
-			s.add(simnode.Spec{Name: node, Cards: simnode.Cards(node, 1, "nvidia", "Model-"+node, 24564)})
-			step := faults.NewStep()
-			tc.proxy.On(tc.at, 1, tc.stop(step))
-			s.create(with(podFor(pod, amount{wholeCards, 1}), modelKey, node))
-			select {
-			case <-step.Reached:
-			case <-s.ctx.Done():
-				s.Fatal("the step is not reached")
-			}
+			node, pod, rival := "step-"+tc.step, "step-"+tc.step, "rival-"+tc.step
+			s.add(oneCard(node, "1"))
+			step, code := faults.NewStep(), make(chan int, 1)
+			tc.proxy.On(tc.at, 1, noting(tc.stop(step), code))
+			s.create(with(podFor(pod, amount{wholeCards, 1}), modelKey, "Model-"+node))
+			await(s, "the step", step.Reached)
 			s.KillExtender()
-			step.Release() // what was on its way arrives
+			s.create(with(podFor(rival, amount{wholeCards, 1}), modelKey, "Model-"+node))
+			step.Release()
+			if tc.late {
+				s.Logf("the Binding is answered with %d", await(s, "the Binding", code))
+			}
+			bound := s.waits(pod) != nil
+			if tc.bound && !bound {
+				s.Error("the pod is not bound")
+			}
 			s.must("restart", s.StartExtender(s.ctx, s.running))
-			s.runs(pod)
+			if one, _ := s.oneRuns(pod, rival); bound && one != pod {
+				s.Errorf("pod %s has the card of %s, which was bound", one, pod)
+			}
 			s.verify()
 		})
 	}
 	s.holders(4)
 }
+
+func before(s *faults.Step) faults.Action { return s.Before }
+func after(s *faults.Step) faults.Action  { return s.After }
 
 // restartKubeScheduler may run when the test's own time is over.
 func (s *scene) restartKubeScheduler(extender string) {

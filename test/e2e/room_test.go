@@ -130,21 +130,3 @@ func TestNodesThatFlap(t *testing.T) {
 	s.holders(1)
 	s.verify()
 }
-
-// TestNodesThatAreNotOffered: of 300 nodes kube-scheduler looks at fewer than
-// half at a time. The pods that fit on one of them alone do not wait for luck.
-func TestNodesThatAreNotOffered(t *testing.T) {
-	s := begin(t, defaults)
-	const others = 299
-	specs := []simnode.Spec{{Name: "offered-0", Cards: simnode.Cards("offered-0", 8, "nvidia", "NVIDIA-H100-80GB", 81559)}}
-	for i := range others {
-		name := fmt.Sprintf("offered-%d", i+1)
-		specs = append(specs, simnode.Spec{Name: name, Cards: simnode.Cards(name, 1, "nvidia", "Tesla-T4", 15360)})
-	}
-	s.add(specs...)
-	began := time.Now()
-	s.create(many(8, s.ns, "big", nil, amount{wholeCards, 1}, amount{sliceMemory, 60000})...)
-	s.eventually("all pods", func() error { return s.bound(8) })
-	s.Logf("8 pods after %.1f s", time.Since(began).Seconds())
-	s.verify()
-}

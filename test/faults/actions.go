@@ -39,9 +39,13 @@ func Delay(d time.Duration) Action {
 	return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 		late := keep(r)
 		time.Sleep(d)
-		pass.ServeHTTP(w, late)
+		pass.ServeHTTP(deaf{w}, late)
 	}
 }
+
+// deaf is a ResponseWriter that does not tell when the client has gone: a reverse
+// proxy would give the request up then.
+type deaf struct{ http.ResponseWriter }
 
 // Step stops requests until the test lets them go on.
 type Step struct {
@@ -62,7 +66,7 @@ func (s *Step) Before(w http.ResponseWriter, r *http.Request, pass http.Handler)
 	late := keep(r)
 	s.Reached <- struct{}{}
 	<-s.goOn
-	pass.ServeHTTP(w, late)
+	pass.ServeHTTP(deaf{w}, late)
 }
 
 // After stops the answer to a request.

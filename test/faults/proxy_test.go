@@ -2,11 +2,13 @@ package faults
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -161,6 +163,46 @@ func TestStep(t *testing.T) {
 			s.Release()
 			if answer := <-got; answer != "200 answer to b" {
 				t.Errorf("answer %q", answer)
+			}
+		})
+	}
+}
+
+// What is on its way arrives, although whoever sent it has long gone.
+func TestRequestsOutliveTheirClients(t *testing.T) {
+	for name, act := range map[string]func(*Step) Action{
+		"stopped": func(s *Step) Action { return s.Before },
+		"delayed": func(s *Step) Action {
+			return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				s.Reached <- struct{}{}
+				Delay(50 * time.Millisecond)(w, r, pass)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstream(t)
+			p, s := newProxy(t, u), NewStep()
+			p.On(Binding(""), 1, act(s))
+			ctx, leave := context.WithCancel(t.Context())
+			gone := make(chan struct{})
+			go func() {
+				defer close(gone)
+				request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL()+binding, strings.NewReader("late"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if answer, err := http.DefaultClient.Do(request); err == nil {
+					_ = answer.Body.Close()
+					t.Error("the client has an answer")
+				}
+			}()
+			<-s.Reached
+			leave()
+			<-gone
+			s.Release()
+			for !strings.Contains(u.seen(), "late") { // go test's own deadline ends a test that waits in vain
+				runtime.Gosched()
 			}
 		})
 	}
