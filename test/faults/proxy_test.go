@@ -175,7 +175,7 @@ func TestRequestsOutliveTheirClients(t *testing.T) {
 		"delayed": func(s *Step) Action {
 			return func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
 				s.Reached <- struct{}{}
-				Delay(50 * time.Millisecond)(w, r, pass)
+				Delay(50*time.Millisecond)(w, r, pass)
 			}
 		},
 	} {
