@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -24,15 +23,14 @@ const bestShown = 3
 // decisions remembers the last decision about each pod until it is bound. The
 // oldest are forgotten when there are too many. The zero value is ready for use.
 type decisions struct {
-	mu    sync.Mutex
-	byPod map[gpu.PodID]Decision // guarded by mu
-	order []gpu.PodID            // guarded by mu: the pods of byPod, oldest first
+	mu                   sync.Mutex
+	remembered[Decision] // guarded by mu
 }
 
 func (d *decisions) filtered(pod gpu.PodID, feasible, asked int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.put(pod, Decision{Feasible: feasible, Asked: asked})
+	d.put(pod, Decision{Feasible: feasible, Asked: asked}, mostDecisions)
 }
 
 func (d *decisions) scored(pod gpu.PodID, all []Scored, best []int) {
@@ -43,33 +41,12 @@ func (d *decisions) scored(pod gpu.PodID, all []Scored, best []int) {
 	for _, i := range best[:min(bestShown, len(best))] {
 		at.Best = append(at.Best, all[i])
 	}
-	d.put(pod, at)
-}
-
-// put must be called with mu held.
-func (d *decisions) put(pod gpu.PodID, at Decision) {
-	if d.byPod == nil {
-		d.byPod = map[gpu.PodID]Decision{}
-	}
-	if _, known := d.byPod[pod]; !known {
-		d.order = append(d.order, pod)
-	}
-	d.byPod[pod] = at
-	for len(d.order) > mostDecisions {
-		delete(d.byPod, d.order[0])
-		d.order = d.order[1:]
-	}
+	d.put(pod, at, mostDecisions)
 }
 
 // take returns the decision about the pod and forgets it.
 func (d *decisions) take(pod gpu.PodID) Decision {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at, known := d.byPod[pod]
-	if known {
-		delete(d.byPod, pod)
-		i := slices.Index(d.order, pod)
-		d.order = slices.Delete(d.order, i, i+1)
-	}
-	return at
+	return d.remembered.take(pod)
 }

@@ -31,42 +31,28 @@ const (
 // forgotten when there are too many: kube-scheduler tries them all the same.
 // The zero value is ready for use.
 type waiting struct {
-	mu    sync.Mutex
-	byPod map[gpu.PodID]*waiter // guarded by mu, and so are the waiters
-	order []gpu.PodID           // guarded by mu: the pods of byPod, whose turn comes first first
+	mu                  sync.Mutex
+	remembered[*waiter] // guarded by mu, and so are the waiters; in the order of their turns
 }
 
 // refused enters the pod, which fitted nowhere in that state.
 func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.byPod == nil {
-		w.byPod = map[gpu.PodID]*waiter{}
-	}
 	at := w.byPod[r.Pod]
 	if at == nil {
 		at = &waiter{}
-		w.byPod[r.Pod] = at
-		w.order = append(w.order, r.Pod)
 	}
 	at.request, at.seen = *r, in
 	at.refusals++
-	for len(w.order) > mostWaiting {
-		delete(w.byPod, w.order[0])
-		w.order = w.order[1:]
-	}
+	w.put(r.Pod, at, mostWaiting)
 }
 
 // forget drops a pod that waits no more.
 func (w *waiting) forget(pod gpu.PodID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, known := w.byPod[pod]; !known {
-		return
-	}
-	delete(w.byPod, pod)
-	i := slices.Index(w.order, pod)
-	w.order = slices.Delete(w.order, i, i+1)
+	w.take(pod)
 }
 
 // postpone puts a pod last. It is called with mu held.
