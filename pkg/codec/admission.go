@@ -17,12 +17,12 @@ import (
 // asked about every pod that is created, and allocates nothing.
 func Concerns(pod *corev1.Pod) bool {
 	for key := range pod.Annotations {
-		if strings.HasPrefix(key, own) || key == AnnotationHAMiNode || key == AnnotationHAMiAllocated {
+		if isOurs(key) || schedulerKey(key) {
 			return true
 		}
 	}
 	for key := range pod.Labels {
-		if strings.HasPrefix(key, own) {
+		if isOurs(key) {
 			return true
 		}
 	}
@@ -81,7 +81,7 @@ func Carried(pod *corev1.Pod) (annotations, labels []string) {
 // are none of ours its scheduler may read them.
 func Wishes(before, after *corev1.Pod) []string {
 	return differing(before.Annotations, after.Annotations, func(key string) bool {
-		return strings.HasPrefix(key, own) && wishNames[key]
+		return isOurs(key) && wishNames[key]
 	})
 }
 

@@ -78,25 +78,7 @@ func (f *form) counted(node *corev1.Node) ([]gpu.Card, error) {
 	if strings.Contains(model, "-MIG-") {
 		mode = gpu.ModeMIG // strategy "single": the plugin counts instances
 	}
-	cards := make([]gpu.Card, n)
-	for i := range cards {
-		cards[i] = gpu.Card{
-			ID:      countedID(gpu.NodeID(node.Name), f.vendor, i),
-			Index:   i,
-			Vendor:  f.vendor,
-			Model:   model,
-			Counted: true, Plugin: string(f.count),
-			Memory: memory,
-			Usable: memory,
-			Cores:  defaultCores, UsableCores: defaultCores,
-			MaxSlices: defaultSlices,
-			NUMA:      gpu.NoNUMA,
-			Healthy:   true, // the plugin takes the others off its count
-			Mode:      mode,
-			Isolation: gpu.IsolationNone,
-		}
-	}
-	return cards, nil
+	return f.alike(node, n, gpu.Card{Model: model, Memory: memory, MaxSlices: defaultSlices, Mode: mode, Isolation: gpu.IsolationNone}), nil
 }
 
 // divided returns the cards whose device plugin advertises what all of them have
@@ -121,23 +103,25 @@ func (f *form) divided(node *corev1.Node) ([]gpu.Card, error) {
 		return nil, fmt.Errorf("%s: %d is not the memory of %d equal cards", f.memory, memory, n)
 	}
 	size := gpu.MiB(memory/n) * f.unit
+	return f.alike(node, n, gpu.Card{
+		Memory: size, MaxSlices: together, Mode: gpu.ModeSlice,
+		Isolation: gpu.IsolationDriver, // sgpu and smlu: vendors.md 7
+	}), nil
+}
+
+// alike returns n cards of the form's device plugin that differ in their numbers
+// alone: nothing more is known of them.
+func (f *form) alike(node *corev1.Node, n int64, card gpu.Card) []gpu.Card {
+	card.Vendor, card.Plugin, card.Counted = f.vendor, string(f.count), true
+	card.Usable, card.Cores, card.UsableCores = card.Memory, defaultCores, defaultCores
+	card.NUMA = gpu.NoNUMA
+	card.Healthy = true // the plugin takes the others off what is allocatable
 	cards := make([]gpu.Card, n)
 	for i := range cards {
-		cards[i] = gpu.Card{
-			ID:      countedID(gpu.NodeID(node.Name), f.vendor, i),
-			Index:   i,
-			Vendor:  f.vendor,
-			Counted: true, Plugin: string(f.count),
-			Memory: size, Usable: size,
-			Cores: defaultCores, UsableCores: defaultCores,
-			MaxSlices: together,
-			NUMA:      gpu.NoNUMA,
-			Healthy:   true, // as above
-			Mode:      gpu.ModeSlice,
-			Isolation: gpu.IsolationDriver, // sgpu and smlu: vendors.md 7
-		}
+		cards[i] = card
+		cards[i].ID, cards[i].Index = countedID(gpu.NodeID(node.Name), f.vendor, i), i
 	}
-	return cards, nil
+	return cards
 }
 
 // countedID is the name of a card that is known by its count alone.

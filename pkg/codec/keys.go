@@ -75,6 +75,9 @@ const (
 	AnnotationHAMiCordon = "hami.io/device-cordon"
 )
 
+// isOurs reports whether a key of a pod or a node is one of ours.
+func isOurs(key string) bool { return strings.HasPrefix(key, own) }
+
 // ownedByScheduler reports whether an annotation of a pod is the scheduler's.
 // A new pod may carry such keys, when it is a copy of a bound one; they mean
 // nothing there. The Binding overwrites them: see Supersede.

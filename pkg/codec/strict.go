@@ -79,11 +79,9 @@ func checkWishes(before, after *corev1.Pod) error {
 // changed returns the keys of ours that are new or another, nil if none is.
 func changed(before, after map[string]string) map[string]string {
 	var all map[string]string
-	for key, value := range after {
-		if !strings.HasPrefix(key, own) {
-			continue
-		}
-		if old, ok := before[key]; ok && old == value {
+	for _, key := range differing(before, after, isOurs) {
+		value, there := after[key]
+		if !there {
 			continue
 		}
 		if all == nil {
@@ -127,7 +125,7 @@ func strays(pod *corev1.Pod, annotations, labels map[string]string, asks bool) (
 // suspects returns the keys that are to be judged, sorted.
 func suspects(all map[string]string, asks bool) (keys []string) {
 	for key := range all {
-		if asks || strings.HasPrefix(key, own) {
+		if asks || isOurs(key) {
 			keys = append(keys, key)
 		}
 	}
@@ -142,7 +140,7 @@ func strayAnnotation(pod *corev1.Pod, key, value string) error {
 	if name, ok := meantResource(pod, key, value); ok {
 		return fmt.Errorf("annotation %s: is a resource; write %s under resources.limits", key, name)
 	}
-	if !strings.HasPrefix(key, own) {
+	if !isOurs(key) {
 		return otherWish(key, value)
 	}
 	switch meant := nearest(key); {
@@ -162,7 +160,7 @@ func strayLabel(pod *corev1.Pod, key, value string) error {
 		return fmt.Errorf("label %s: is an annotation; write it under metadata.annotations", key)
 	case own+key == AnnotationNVLink || own+key == AnnotationRDMA: // as nodes have them
 		return fmt.Errorf("label %s: is an annotation; write %s%s under metadata.annotations", key, own, key)
-	case !strings.HasPrefix(key, own):
+	case !isOurs(key):
 		return nil
 	}
 	if name, ok := meantResource(pod, key, value); ok {
