@@ -21,13 +21,9 @@ type environment struct {
 	Env []json.RawMessage `json:"env"`
 }
 
-// inject has each container see its own cards and no others. It decides for all
-// or, where it cannot for one, for none: Validate refuses the pod then.
-func (p *patch) inject(raw []byte, request *gpu.Request) error {
-	byContainer, err := variables(request)
-	if err != nil {
-		return nil
-	}
+// inject has each container see its own cards and no others, by these variables of
+// those that ask for some.
+func (p *patch) inject(raw []byte, byContainer map[string][]corev1.EnvVar) error {
 	var given struct {
 		Spec struct {
 			InitContainers []environment `json:"initContainers"`
@@ -60,7 +56,8 @@ func (p *patch) inject(raw []byte, request *gpu.Request) error {
 }
 
 // variables returns those of each container that asks for cards, which also hide
-// the cards of other vendors.
+// the cards of other vendors. It has them for all or, where one lacks something,
+// for none.
 func variables(request *gpu.Request) (map[string][]corev1.EnvVar, error) {
 	all := make(map[string][]corev1.EnvVar, len(request.Asks))
 	var errs []error

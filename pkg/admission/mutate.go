@@ -70,7 +70,11 @@ func (r Rules) adopt(v *review, p *patch) error {
 	if err != nil {
 		return nil // Validate refuses the pod
 	}
-	return p.inject(v.raw, &request)
+	byContainer, err := variables(&request)
+	if err != nil {
+		return nil // likewise
+	}
+	return p.inject(v.raw, byContainer)
 }
 
 // prioritise sets the class of the pod's priority and its value: the plugin that
@@ -79,7 +83,7 @@ func (p *patch) prioritise() {
 	n, named, err := codec.Priority(p.pod)
 	class := p.pod.Spec.PriorityClassName
 	switch {
-	case err != nil, named && class != "" && class != codec.PriorityClass(n):
+	case err != nil, checkPriority(p.pod) != nil:
 		return // Validate refuses the pod
 	case !named && class != "":
 		return

@@ -89,11 +89,12 @@ func (r Rules) judgeAsks(v *review) []error {
 // checkVariables: webhooks that are asked after Mutate may have changed what it
 // made, and would then show a container somebody's cards.
 func checkVariables(v *review, request *gpu.Request) error {
-	if _, err := variables(request); err != nil {
+	byContainer, err := variables(request)
+	if err != nil {
 		return err
 	}
 	p := patch{pod: v.pod}
-	if err := p.inject(v.raw, request); err != nil {
+	if err := p.inject(v.raw, byContainer); err != nil {
 		return err
 	}
 	var errs []error
