@@ -44,17 +44,24 @@ func emptyCluster(t *testing.T) (kubeconfig string) {
 	return api(t, "", "", http.NotFound)
 }
 
-// All parts together: it comes up, answers, and stops when told to.
-func TestServes(t *testing.T) {
-	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t)}, io.Discard)
+// wired is the program that these flags make.
+func wired(t *testing.T, ctx context.Context, flags ...string) (*program, config) {
+	t.Helper()
+	cfg, err := parse(flags, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
 	p, err := wire(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p, cfg
+}
+
+// All parts together: it comes up, answers, and stops when told to.
+func TestServes(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	p, _ := wired(t, ctx, "--kubeconfig", emptyCluster(t))
 	extender, public := listen(t), listen(t)
 	ran := make(chan error, 1)
 	go func() { ran <- p.run(ctx, listeners{extender: extender, public: public}) }()
@@ -114,15 +121,8 @@ func TestStoppingFinishesABind(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})
-	cfg, err := parse([]string{"--kubeconfig", kubeconfig}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
-	p, err := wire(ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := wired(t, ctx, "--kubeconfig", kubeconfig)
 	extender := listen(t)
 	ran := make(chan error, 1)
 	go func() { ran <- p.run(ctx, listeners{extender: extender, public: listen(t)}) }()
@@ -185,15 +185,8 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 func TestServesAdmission(t *testing.T) {
 	cert, key := certificate(t)
 	injecting := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {injection: downwardAPI}\n")
-	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t), "--policy", injecting, "--tls-cert-file", cert, "--tls-private-key-file", key}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, stop := context.WithCancel(t.Context())
-	p, err := wire(ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := wired(t, ctx, "--kubeconfig", emptyCluster(t), "--policy", injecting, "--tls-cert-file", cert, "--tls-private-key-file", key)
 	webhooks := listen(t)
 	ran := make(chan error, 1)
 	go func() { ran <- p.run(ctx, listeners{extender: listen(t), public: listen(t), webhooks: webhooks}) }()
@@ -245,14 +238,7 @@ func TestCertificateCannotBeRead(t *testing.T) {
 
 // An answer may take as long as a bind and the search for its outcome.
 func TestAnswersMayTakeAsLongAsABind(t *testing.T) {
-	cfg, err := parse([]string{"--kubeconfig", emptyCluster(t)}, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := wire(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, cfg := wired(t, t.Context(), "--kubeconfig", emptyCluster(t))
 	if p.longest <= cfg.bindTimeout+cfg.readback || p.longest > 30*time.Second {
 		t.Errorf("longest answer %v, want more than %v, and no more than kube-scheduler's httpTimeout of 30s", p.longest, cfg.bindTimeout+cfg.readback)
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // Stage is what a run works on: a cluster with Nodes, in which kube-scheduler
-// runs. The extender is started by the run, behind Proxy.
+// runs, and the extender as Extender says, behind Proxy.
 type Stage struct {
 	Cluster   *cluster.Cluster
 	Proxy     *faults.Proxy // in front of Cluster.Upstream
