@@ -119,6 +119,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	pipe := cfg.settings.Pipeline(boundary)
 	p.engine = engine.New(engine.Config{
 		Ledger:   ledgers,
+		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
 		Pods:     &kube.Pods{Client: client, Lister: p.cluster.Pods(), Settings: cfg.settings, Now: time.Now, Touched: counts.PodTouched},
 		Binder:   &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},

@@ -92,6 +92,7 @@ func settings(p *v1alpha1.SchedulerPolicy) (policy.Settings, []error) {
 	}
 	s.SliceCores = policy.SliceCores(p.Spec.DefaultSliceCores)
 	s.Injection = policy.Injection(p.Spec.Injection)
+	s.Shortlist = int(or(p.Spec.Shortlist, int64(s.Shortlist)))
 	return s, errs
 }
 

@@ -19,6 +19,7 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 		Namespace:       pod.Namespace,
 		Name:            pod.Name,
 		Tenant:          gpu.TenantID(pod.Namespace),
+		Priority:        or(pod.Spec.Priority, 0),
 		NUMA:            gpu.NoNUMA,
 		SoftPreferences: softPreferences(&pod.Spec),
 	}

@@ -58,6 +58,7 @@ func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
 		return Bound{}, conflict(err, "another bind of the pod is in progress")
 	}
 	defer leave()
+	defer e.hints.drop(t.Pod)
 	pod, err := e.lookup(ctx, t)
 	if err != nil {
 		return Bound{}, err
@@ -126,6 +127,8 @@ func bindable(pod Pod, t Target) (done bool, err error) {
 
 // reserve re-checks the node as it is now and takes the cards.
 func (e *Engine) reserve(ctx context.Context, r *gpu.Request, node gpu.NodeID) (gpu.Placement, error) {
+	e.giveWay(ctx, r, node)
+	defer e.hints.drop(r.Pod)
 	leave, err := waitFor(ctx, e.cfg.Wait, &e.nodes, node)
 	if err != nil {
 		return gpu.Placement{}, conflict(err, "node %s is busy", node)
@@ -143,6 +146,39 @@ func (e *Engine) reserve(ctx context.Context, r *gpu.Request, node gpu.NodeID) (
 		return gpu.Placement{}, conflict(err, "reserve on %s", node)
 	}
 	return p, nil
+}
+
+// giveWay waits for pods of higher priority that are on their way to the node, if
+// there is room for the request, but not after them. kube-scheduler has taken
+// them first, and what it binds in the background arrives in any order.
+func (e *Engine) giveWay(ctx context.Context, r *gpu.Request, node gpu.NodeID) {
+	ctx, stop := context.WithTimeout(ctx, e.cfg.Wait)
+	defer stop()
+	for {
+		now := e.cfg.Now()
+		ahead, until, change := e.hints.ahead(r, node, now)
+		if len(ahead) == 0 || !e.fits(r, node) || e.fits(r, node, ahead...) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-change:
+		case <-time.After(until.Sub(now)):
+		}
+	}
+}
+
+// fits reports whether the request fits the node once these have arrived.
+func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) bool {
+	state := e.view(r)
+	for _, p := range ahead {
+		if next, err := state.With(p); err == nil {
+			state = next
+		}
+	}
+	n, ok := state.Node(node)
+	return ok && e.cfg.Pipeline().Judge(&pipeline.Cycle{Request: r}, n, &pipeline.Scratch{}).OK()
 }
 
 func figures(v pipeline.Verdict) string {

@@ -82,7 +82,7 @@ func TestBindNeverFloods(t *testing.T) {
 		c.server.create(pod("a", whole(1)))
 		c.server.next = []behaviour{losesAnswer}
 		c.server.set(true)
-		c.Engine = New(Config{Ledger: c.ledger, Pipeline: c.cfg.Pipeline, Pods: c.server, Binder: c.server, Wait: time.Second, Readback: time.Second})
+		c.Engine = New(Config{Ledger: c.ledger, Now: time.Now, Pipeline: c.cfg.Pipeline, Pods: c.server, Binder: c.server, Wait: time.Second, Readback: time.Second})
 		_, _ = c.Bind(t.Context(), target("a", "n1"))
 		if c.server.reads > 21 {
 			t.Errorf("%d reads in a second", c.server.reads)

@@ -1,8 +1,8 @@
 // Package engine answers the questions that are asked of the scheduler: which
 // nodes a request fits, which of them is best, and binding a pod to one.
 //
-// Filter and Score read a frozen snapshot, write nothing and wait for nothing.
-// Bind is the only one that changes anything, in this order:
+// Filter and Score read a frozen snapshot, write nothing and wait for nothing;
+// where a pod goes by their answer is a hint to the answers after it. Bind is the only one that changes anything, in this order:
 //
 //	one at a time per pod -> the pod as it is now -> one at a time per node:
 //	    re-check on live state -> choose cards -> reserve -> (node free again)
@@ -69,6 +69,7 @@ type Binder interface {
 type Config struct {
 	Ledger   *ledger.Ledger
 	Pipeline func() *pipeline.Pipeline // the one in force
+	Now      func() time.Time
 	Pods     Pods
 	Binder   Binder
 	Wait     time.Duration // longest wait for another bind of the same pod or node
@@ -84,6 +85,7 @@ type Engine struct {
 	decisions decisions
 	waiting   waiting
 	verdicts  verdicts
+	hints     hints
 }
 
 // shortestRetry keeps a search for an outcome from flooding an API server that
@@ -97,4 +99,7 @@ func New(cfg Config) *Engine {
 }
 
 // Forget drops what is known of a pod that is gone.
-func (e *Engine) Forget(pod gpu.PodID) { e.waiting.forget(pod) }
+func (e *Engine) Forget(pod gpu.PodID) {
+	e.waiting.forget(pod)
+	e.hints.drop(pod)
+}

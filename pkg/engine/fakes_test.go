@@ -340,7 +340,7 @@ func newCluster(perNode ...int) cluster {
 	pipe := policy.Default().Pipeline(tenancy.Separate{})
 	return cluster{
 		Engine: New(Config{
-			Ledger: l, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: s, Binder: s,
+			Ledger: l, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: s, Binder: s, Now: time.Now,
 			Wait: 5 * time.Second, Readback: 5 * time.Second, Retry: 500 * time.Millisecond,
 		}),
 		ledger: l, server: s,

@@ -14,8 +14,11 @@ type Refused struct {
 
 // Filtered answers which nodes a request fits.
 type Filtered struct {
-	Feasible []gpu.NodeID // in the order asked
-	Refused  []Refused    // in the order asked
+	// Feasible are the best of the nodes that fit, in the order asked; see
+	// judge.shortlist. Fit is how many fit.
+	Feasible []gpu.NodeID
+	Fit      int
+	Refused  []Refused // in the order asked
 	// Reason is the one code to give for all refused nodes. A text that
 	// differed from node to node would change with kube-scheduler's sample of
 	// them; a changed text is an update of the pod, which wakes it at once.
@@ -26,33 +29,45 @@ type Filtered struct {
 
 // Filter says which of the nodes the request fits now. It changes nothing that
 // is held; a pod that fits none is remembered, see Wake.
+//
+// Where other pods are expected, see hints, counts as taken, unless that alone
+// would leave the request without a node: then who binds first has it.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
-	snapshot := e.view(r)
-	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), snapshot)
+	e.hints.drop(r.Pod)
+	state := e.view(r)
+	plan, differs := e.hints.plan(state, e.cfg.Now())
+	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), plan)
 	defer done()
-	out := Filtered{Feasible: make([]gpu.NodeID, 0, len(nodes))}
-	for _, id := range nodes {
-		v := pipeline.Verdict{Reason: gpu.NodeNotRegistered}
-		if i, ok := snapshot.Place(id); ok {
-			v = judge.of(i)
-		}
-		if v.OK() {
-			out.Feasible = append(out.Feasible, id)
-		} else {
-			out.Refused = append(out.Refused, Refused{id, v})
-		}
+	fit, refused := judge.sort(nodes)
+	if len(fit) == 0 && differs {
+		judge.snapshot = state
+		fit, refused = judge.sort(nodes)
 	}
-	summarize(&out, judge)
-	e.decisions.filtered(r.Pod, len(out.Feasible), len(nodes))
+	out := Filtered{Fit: len(fit), Refused: refused}
+	if len(fit) > 0 {
+		out.Reason = mostFrequent(refused)
+	} else {
+		out.Reason, out.Summary = judge.explain(refused)
+	}
+	out.Feasible = judge.names(judge.shortlist(fit))
+	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
+		e.expect(r, judge.snapshot, out.Feasible[0])
+	}
+	e.note(r, &out, len(nodes), state)
+	return out
+}
+
+// note remembers the decision.
+func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, in ledger.Snapshot) {
+	e.decisions.filtered(r.Pod, out.Fit, asked)
 	switch {
-	case len(out.Feasible) > 0:
+	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
 	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
 		e.waiting.refused(r, ledger.Snapshot{})
 	default:
-		e.waiting.refused(r, snapshot)
+		e.waiting.refused(r, in)
 	}
-	return out
 }
 
 // view is the cluster as the request meets it. What the pod holds itself, since
@@ -66,34 +81,75 @@ func (e *Engine) view(r *gpu.Request) ledger.Snapshot {
 	return snapshot
 }
 
-// summarize finds the reason. When nothing fits it goes by the whole cluster,
-// and by no node that is not in it, so that the answer does not depend on the
-// sample that kube-scheduler drew.
-func summarize(out *Filtered, judge *judge) {
-	var t tally
-	if len(out.Feasible) > 0 {
-		for _, r := range out.Refused {
-			t.add(r.Node, r.Verdict)
-		}
-		out.Reason = t.dominant()
+// expect notes that the pod is about to be bound to the node.
+func (e *Engine) expect(r *gpu.Request, in ledger.Snapshot, node gpu.NodeID) {
+	n, ok := in.Node(node)
+	if !ok {
 		return
 	}
-	asked := make(map[gpu.NodeID]int, len(out.Refused)) // node -> place in out.Refused
-	for i := range out.Refused {
-		asked[out.Refused[i].Node] = i
+	if p, v := e.cfg.Pipeline().Assign(&pipeline.Cycle{Request: r}, n); v.OK() {
+		e.hints.put(r, p, e.cfg.Now())
 	}
-	for i := range judge.snapshot.Len() {
-		id := judge.snapshot.At(i).ID
-		if k, ok := asked[id]; ok {
-			t.add(id, out.Refused[k].Verdict)
-		} else if v := judge.of(i); v.OK() {
-			t.unoffered++
+}
+
+// sort returns the places of the nodes that fit, and the others.
+func (j *judge) sort(nodes []gpu.NodeID) (fit []int, refused []Refused) {
+	for k, id := range nodes {
+		v := pipeline.Verdict{Reason: gpu.NodeNotRegistered}
+		i, known := j.snapshot.Place(id)
+		if known {
+			v = j.of(i)
+		}
+		if left := len(nodes) - k; v.OK() {
+			fit = append(roomy(fit, left), i)
 		} else {
-			t.add(id, v)
+			refused = append(roomy(refused, left), Refused{id, v})
 		}
 	}
-	out.Reason, out.Summary = t.dominant(), t.summary()
-	if len(t.counts) == 0 && len(out.Refused) > 0 {
-		out.Reason = gpu.NodeNotRegistered // none of the nodes asked about is known
+	return fit, refused
+}
+
+// roomy makes the slice, if there is none yet, large enough for n: there may be
+// thousands of nodes of one kind and none of the other.
+func roomy[T any](s []T, n int) []T {
+	if s == nil {
+		s = make([]T, 0, n)
 	}
+	return s
+}
+
+// names returns the nodes at these places.
+func (j *judge) names(places []int) []gpu.NodeID {
+	ids := make([]gpu.NodeID, len(places))
+	for k, i := range places {
+		ids[k] = j.snapshot.At(i).ID
+	}
+	return ids
+}
+
+// mostFrequent is the reason to give for these nodes where others fit.
+func mostFrequent(refused []Refused) gpu.Reason {
+	var t tally
+	for i := range refused {
+		t.add(refused[i].Node, refused[i].Verdict)
+	}
+	return t.dominant()
+}
+
+// explain finds the reason where none of the nodes asked about fits, all of them
+// being refused. It goes by the whole cluster, and by no node that is not in it,
+// so that the answer does not depend on the sample that kube-scheduler drew.
+func (j *judge) explain(refused []Refused) (gpu.Reason, Summary) {
+	var t tally
+	for i := range j.snapshot.Len() {
+		if v := j.of(i); v.OK() {
+			t.unoffered++
+		} else {
+			t.add(j.snapshot.At(i).ID, v)
+		}
+	}
+	if len(t.counts) == 0 && len(refused) > 0 {
+		return gpu.NodeNotRegistered, t.summary() // none of them is known
+	}
+	return t.dominant(), t.summary()
 }

@@ -19,6 +19,7 @@ func TestFilter(t *testing.T) {
 	got := c.Filter(&r, []gpu.NodeID{"n3", "n9", "n1", "n2", "n4"})
 	want := Filtered{
 		Feasible: []gpu.NodeID{"n3", "n2"},
+		Fit:      2,
 		Refused: []Refused{
 			{"n9", pipeline.Verdict{Reason: gpu.NodeNotRegistered}},
 			{"n1", pipeline.Verdict{Reason: gpu.InsufficientGPUCount, Want: 1}},

@@ -23,14 +23,16 @@ type Scored struct {
 // profile leaves switched on can differ by (900), so the better rank wins.
 const rankStep = 100
 
-// Score rates the nodes, in the order asked. It changes nothing.
+// Score rates the nodes, in the order asked, and expects the pod on the best of
+// them. It changes nothing that is held.
 //
 // The answer is the node's rank times rankStep: kube-scheduler breaks ties at
 // random, so two nodes never get the same, equal totals going by name. Where it
 // has soft preferences of its own for the pod it is a tenth of the total, which
 // lets those weigh in.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
-	snapshot := e.view(r)
+	e.hints.drop(r.Pod)
+	snapshot, _ := e.hints.plan(e.view(r), e.cfg.Now())
 	pipe := e.cfg.Pipeline()
 	cycle := &pipeline.Cycle{Request: r}
 	out := make([]Scored, len(nodes))
@@ -49,6 +51,9 @@ func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 		} else {
 			out[i].Score = int64(len(out)-rank) * rankStep
 		}
+	}
+	if len(best) > 0 {
+		e.expect(r, snapshot, out[best[0]].Node)
 	}
 	e.decisions.scored(r.Pod, out, best)
 	return out

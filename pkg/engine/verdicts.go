@@ -10,7 +10,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
-// mostShapes is how many kinds of requests are remembered. One takes some 40
+// mostShapes is how many kinds of requests are remembered. One takes some 64
 // bytes a node.
 const mostShapes = 16
 
@@ -34,6 +34,8 @@ type shape struct {
 type said struct {
 	version uint64 // of the node
 	verdict pipeline.Verdict
+	rated   bool
+	total   float64 // if rated
 }
 
 // judge is a judgement of the nodes of one snapshot.
@@ -51,10 +53,24 @@ func (j *judge) of(i int) pipeline.Verdict {
 	if j.said == nil || n.Version == 0 { // a plan's node is no state that comes again
 		return j.pipe.Judge(j.cycle, n, &j.scratch)
 	}
-	if at := &j.said[i]; at.version != n.Version {
-		at.version, at.verdict = n.Version, j.pipe.Judge(j.cycle, n, &j.scratch)
+	at := &j.said[i]
+	if at.version != n.Version {
+		*at = said{version: n.Version, verdict: j.pipe.Judge(j.cycle, n, &j.scratch)}
 	}
-	return j.said[i].verdict
+	return at.verdict
+}
+
+// total is the score of the node at that place, of which of has been asked.
+func (j *judge) total(i int) float64 {
+	n := j.snapshot.At(i)
+	if j.said == nil || n.Version == 0 {
+		return j.pipe.Total(j.cycle, n)
+	}
+	at := &j.said[i]
+	if !at.rated {
+		at.rated, at.total = true, j.pipe.Total(j.cycle, n)
+	}
+	return at.total
 }
 
 // judge returns a judgement of the request, and what ends it. Another of the
@@ -73,10 +89,11 @@ func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledge
 }
 
 // keyOf tells requests apart by all that a plugin may look at, which is all but
-// whose they are. The number of nodes is how far a search goes.
+// whose they are and who is served first. The number of nodes is how far a search
+// goes.
 func keyOf(r *gpu.Request, nodes int) string {
 	shape := *r
-	shape.Pod, shape.Namespace, shape.Name = "", "", ""
+	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
 	return fmt.Sprintf("%d %+v", nodes, shape)
 }
 

@@ -63,7 +63,7 @@ func (c cluster) change(random *rand.Rand, step int, nodes []gpu.NodeID) {
 func TestVerdictsAreThoseOfThePolicy(t *testing.T) {
 	c := newCluster(1)
 	current := c.cfg.Pipeline()
-	c.Engine = New(Config{Ledger: c.ledger, Pods: c.server, Binder: c.server, Pipeline: func() *pipeline.Pipeline { return current }})
+	c.Engine = New(Config{Ledger: c.ledger, Now: time.Now, Pods: c.server, Binder: c.server, Pipeline: func() *pipeline.Pipeline { return current }})
 	r := pod("a", whole(1))
 	feasible := func() int { return len(c.Filter(&r, []gpu.NodeID{"n1"}).Feasible) }
 	if feasible() != 1 {

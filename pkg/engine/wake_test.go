@@ -207,7 +207,7 @@ func TestWakesWhenThePolicyChanges(t *testing.T) {
 		c := newCluster(1)
 		var current atomic.Pointer[pipeline.Pipeline]
 		current.Store(pipeline.New(pipeline.Config{Filters: []pipeline.Filter{nothing{}}}))
-		c.Engine = New(Config{Ledger: c.ledger, Pods: c.server, Binder: c.server, Wait: time.Second, Readback: time.Second,
+		c.Engine = New(Config{Ledger: c.ledger, Now: time.Now, Pods: c.server, Binder: c.server, Wait: time.Second, Readback: time.Second,
 			Pipeline: current.Load})
 		c.waits(t, "waiter", whole(1))
 		c.wakes(t)

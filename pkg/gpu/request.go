@@ -106,6 +106,7 @@ type Request struct {
 	Namespace string
 	Name      string
 	Tenant    TenantID
+	Priority  int32 // in kube-scheduler's queue: the higher is served first
 	Asks      []Ask // init containers first, then containers, in spec order
 
 	CPU    MilliCPU // of the whole pod

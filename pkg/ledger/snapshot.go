@@ -12,9 +12,9 @@ import (
 // Snapshot is the cluster at one moment. It never changes and costs nothing to
 // pass around. The zero Snapshot has no nodes.
 type Snapshot struct {
-	nodes    []*Node              // ordered by name; never edited
-	index    map[gpu.NodeID]int   // node -> its place in nodes; never edited
-	instead  map[gpu.NodeID]*Node // node -> what stands for it since With or Without; never edited
+	nodes    []*Node            // ordered by name; never edited
+	index    map[gpu.NodeID]int // node -> its place in nodes; never edited
+	instead  map[int]*Node      // place in nodes -> what stands there since With or Without; never edited
 	boundary Boundary
 }
 
@@ -37,7 +37,7 @@ func (s Snapshot) Node(id gpu.NodeID) (*Node, bool) {
 	if !ok {
 		return nil, false
 	}
-	return s.current(s.nodes[i]), true
+	return s.At(i), true
 }
 
 // Place returns where the node of that name comes in the order of Nodes, false
@@ -48,14 +48,21 @@ func (s Snapshot) Place(id gpu.NodeID) (int, bool) {
 }
 
 // At returns the node at that place.
-func (s Snapshot) At(i int) *Node { return s.current(s.nodes[i]) }
+func (s Snapshot) At(i int) *Node {
+	if len(s.instead) > 0 {
+		if n, ok := s.instead[i]; ok {
+			return n
+		}
+	}
+	return s.nodes[i]
+}
 
 // Nodes yields every node in name order, so two runs over equal snapshots decide
 // alike.
 func (s Snapshot) Nodes() iter.Seq2[gpu.NodeID, *Node] {
 	return func(yield func(gpu.NodeID, *Node) bool) {
-		for _, n := range s.nodes {
-			if !yield(n.ID, s.current(n)) {
+		for i, n := range s.nodes {
+			if !yield(n.ID, s.At(i)) {
 				return
 			}
 		}
@@ -78,17 +85,6 @@ func (s Snapshot) Since(old Snapshot) []*Node {
 		}
 	}
 	return changed
-}
-
-// current returns what stands for n in this snapshot.
-func (s Snapshot) current(n *Node) *Node {
-	if len(s.instead) == 0 {
-		return n
-	}
-	if m, ok := s.instead[n.ID]; ok {
-		return m
-	}
-	return n
 }
 
 // With returns the cluster as it would be after Reserve(p), or the error that
@@ -133,9 +129,9 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 
 // replace returns the snapshot with n standing for the node of its name.
 func (s Snapshot) replace(n *Node) Snapshot {
-	instead := make(map[gpu.NodeID]*Node, len(s.instead)+1)
+	instead := make(map[int]*Node, len(s.instead)+1)
 	maps.Copy(instead, s.instead)
-	instead[n.ID] = n
+	instead[s.index[n.ID]] = n
 	s.instead = instead
 	return s
 }

@@ -25,6 +25,7 @@ type Config struct {
 	// NodeLayout and CardLayout stand in where the pod names none.
 	NodeLayout gpu.Policy
 	CardLayout gpu.Policy
+	Shortlist  int // see Pipeline.Shortlist
 }
 
 // Pipeline runs the plugins of one policy.
@@ -88,8 +89,17 @@ func (p *Pipeline) run(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict) {
 
 // Rate returns the node's score, the weighted mean of its plugins' scores, and
 // the parts it is made of. Without any plugin it is the neutral 50.
-func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (float64, []Part) {
-	var parts []Part
+func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (total float64, parts []Part) {
+	total = p.mean(c, n, func(part Part) { parts = append(parts, part) })
+	return total, parts
+}
+
+// Total is the score that Rate returns, without what it is made of.
+func (p *Pipeline) Total(c *Cycle, n *ledger.Node) float64 {
+	return p.mean(c, n, func(Part) {})
+}
+
+func (p *Pipeline) mean(c *Cycle, n *ledger.Node, tell func(Part)) float64 {
 	var sum, weights float64
 	want := layout(c.Request.NodePolicy, p.cfg.NodeLayout)
 	for _, w := range p.cfg.Scores {
@@ -97,15 +107,18 @@ func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (float64, []Part) {
 			continue
 		}
 		part := Part{Plugin: w.Score.Name(), Score: clamp(w.Score.Score(c, n)), Weight: w.Weight}
-		parts = append(parts, part)
+		tell(part)
 		sum += part.Weight * part.Score
 		weights += part.Weight
 	}
 	if weights == 0 {
-		return Neutral, parts
+		return Neutral
 	}
-	return sum / weights, parts
+	return sum / weights
 }
+
+// Shortlist is how many of the nodes that fit an answer names; 0 for all.
+func (p *Pipeline) Shortlist() int { return p.cfg.Shortlist }
 
 // Neutral is the score of a node about which a plugin knows nothing.
 const Neutral = 50

@@ -47,6 +47,7 @@ func (s Settings) Pipeline(b ledger.Boundary) *pipeline.Pipeline {
 		},
 		NodeLayout: s.nodeLayout(),
 		CardLayout: gpu.Binpack,
+		Shortlist:  s.Shortlist,
 	})
 }
 

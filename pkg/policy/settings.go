@@ -21,6 +21,9 @@ type Settings struct {
 	CoreScale   Scale      // of slices' compute
 	SliceCores  SliceCores // compute of a slice that names none
 	Injection   Injection
+	// Shortlist is how many of the nodes that fit kube-scheduler is told, the
+	// best ones; 0 for all.
+	Shortlist int
 }
 
 // Plugin is the configuration of one plugin.
@@ -67,7 +70,7 @@ const (
 )
 
 // Default returns the settings that hold without a policy: spread, 10 % or
-// 500 MiB a node kept back, no overcommit.
+// 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
@@ -77,8 +80,12 @@ func Default() Settings {
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
 		MemoryScale: One,
 		CoreScale:   One,
+		Shortlist:   16,
 	}
 }
+
+// mostShortlist is as many nodes as a cluster is allowed.
+const mostShortlist = 5000
 
 // Validate reports every fault of the settings at once.
 func (s Settings) Validate() error {
@@ -101,6 +108,9 @@ func (s Settings) Validate() error {
 	case SliceCoresByForm, SliceCoresProportional, SliceCoresNone:
 	default:
 		fault("defaultSliceCores: %q is not proportional or none", s.SliceCores)
+	}
+	if s.Shortlist < 0 || s.Shortlist > mostShortlist {
+		fault("shortlist: %d is outside 0..%d", s.Shortlist, mostShortlist)
 	}
 	if s.Injection != InjectionNone && s.Injection != InjectionDownwardAPI {
 		fault("injection: %q is not downwardAPI; leave it out for none", s.Injection)

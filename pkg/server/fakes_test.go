@@ -55,8 +55,11 @@ func (c *cluster) Filter(r *gpu.Request, nodes []gpu.NodeID) engine.Filtered {
 		case free < r.Asks[0].Count:
 			f.Refused = append(f.Refused, engine.Refused{Node: id, Verdict: pipeline.Verdict{
 				Reason: gpu.InsufficientGPUCount, Have: int64(free), Want: int64(r.Asks[0].Count)}})
-		case c.shortlist == 0 || len(f.Feasible) < c.shortlist:
-			f.Feasible = append(f.Feasible, id)
+		default:
+			f.Fit++
+			if c.shortlist == 0 || len(f.Feasible) < c.shortlist {
+				f.Feasible = append(f.Feasible, id)
+			}
 		}
 	}
 	if len(f.Feasible) == 0 {

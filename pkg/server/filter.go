@@ -41,7 +41,7 @@ func (s *Server) filtered(ctx context.Context, pod *corev1.Pod, nodes *candidate
 		return nodes.answer(all)
 	}
 	f := s.cfg.Engine.Filter(&request, nodes.ids)
-	s.tellFiltered(ctx, &request, &f)
+	s.tellFiltered(ctx, &request, nodes, &f)
 	return filterAnswer(nodes, &f)
 }
 
@@ -52,30 +52,39 @@ func filterAnswer(nodes *candidates, f *engine.Filtered) extender.ExtenderFilter
 		feasible[id] = true
 	}
 	answer := nodes.answer(func(id gpu.NodeID) bool { return feasible[id] })
-	refused := make([]gpu.NodeID, len(f.Refused))
+	answer.FailedNodes = make(extender.FailedNodesMap, len(f.Refused))
 	for i := range f.Refused {
-		refused[i] = f.Refused[i].Node
+		answer.FailedNodes[string(f.Refused[i].Node)] = string(f.Reason)
 	}
-	answer.FailedNodes = failed(refused, f.Reason)
 	return answer
 }
 
 // tellFiltered logs, counts and reports a decision.
-func (s *Server) tellFiltered(ctx context.Context, r *gpu.Request, f *engine.Filtered) {
-	s.logFiltered(ctx, r, f)
-	byReason := map[gpu.Reason]int{}
-	for i := range f.Refused {
-		byReason[f.Refused[i].Verdict.Reason]++
-	}
-	for reason, n := range byReason {
-		s.cfg.Metrics.NodesRefused(reason, n)
-	}
+func (s *Server) tellFiltered(ctx context.Context, r *gpu.Request, nodes *candidates, f *engine.Filtered) {
+	s.logFiltered(ctx, r, nodes.ids, f)
+	s.countRefused(f.Refused)
 	if len(f.Feasible) > 0 {
 		s.cfg.Metrics.Filtered(metrics.Feasible)
 		return
 	}
 	s.cfg.Metrics.Filtered(metrics.Refused)
 	s.cfg.Reporter.Refused(r, f.Reason, f.Summary.Codes(), f.Summary.String())
+}
+
+// countRefused counts nodes by their reason, of which there are few.
+func (s *Server) countRefused(refused []engine.Refused) {
+	byReason := map[gpu.Reason]int{}
+	for start := 0; start < len(refused); {
+		end := start + 1 // of a run of one reason
+		for end < len(refused) && refused[end].Verdict.Reason == refused[start].Verdict.Reason {
+			end++
+		}
+		byReason[refused[start].Verdict.Reason] += end - start
+		start = end
+	}
+	for reason, n := range byReason {
+		s.cfg.Metrics.NodesRefused(reason, n)
+	}
 }
 
 // invalid refuses a request that cannot be understood. What is wrong with it

@@ -26,28 +26,39 @@ func logInvalid(ctx context.Context, pod *corev1.Pod, cause error) {
 		"feasible", 0, "reason", gpu.InvalidRequest, "cause", cause)
 }
 
-func (s *Server) logFiltered(ctx context.Context, r *gpu.Request, f *engine.Filtered) {
+func (s *Server) logFiltered(ctx context.Context, r *gpu.Request, asked []gpu.NodeID, f *engine.Filtered) {
 	logger := klog.FromContext(ctx)
 	if !logger.V(perDecision).Enabled() {
 		return
 	}
 	logger = klog.LoggerWithValues(logger, "pod", klog.KRef(r.Namespace, r.Name), "podUID", r.Pod)
 	if len(f.Refused) == 0 {
-		logger.V(perDecision).Info("filtered", "feasible", len(f.Feasible), "refused", 0)
+		logger.V(perDecision).Info("filtered", "feasible", f.Fit, "named", len(f.Feasible), "refused", 0)
 	} else {
-		logger.V(perDecision).Info("filtered", "feasible", len(f.Feasible), "refused", len(f.Refused), "reason", f.Reason)
+		logger.V(perDecision).Info("filtered", "feasible", f.Fit, "named", len(f.Feasible), "refused", len(f.Refused), "reason", f.Reason)
 	}
-	if !logger.V(perNode).Enabled() {
-		return
+	if logger.V(perNode).Enabled() {
+		s.logNodes(logger, asked, f)
 	}
-	for _, id := range f.Feasible {
-		logger.V(perNode).Info("node fits", "node", id)
+}
+
+// logNodes says what came of each node, in the order asked.
+func (s *Server) logNodes(logger klog.Logger, asked []gpu.NodeID, f *engine.Filtered) {
+	line := logger.V(perNode)
+	named, refused := f.Feasible, f.Refused
+	for _, id := range asked {
+		switch {
+		case len(named) > 0 && named[0] == id:
+			named = named[1:]
+			line.Info("node fits", "node", id)
+		case len(refused) > 0 && refused[0].Node == id:
+			v := refused[0].Verdict
+			refused = refused[1:]
+			line.Info("node refused", "node", id, "reason", v.Reason, "have", v.Have, "want", v.Want)
+		default:
+			line.Info("node fits, others are better", "node", id)
+		}
 		s.logCards(logger, id)
-	}
-	for i := range f.Refused {
-		n := &f.Refused[i]
-		logger.V(perNode).Info("node refused", "node", n.Node, "reason", n.Verdict.Reason, "have", n.Verdict.Have, "want", n.Verdict.Want)
-		s.logCards(logger, n.Node)
 	}
 }
 

@@ -118,6 +118,11 @@ func (in *SchedulerPolicySpec) DeepCopyInto(out *SchedulerPolicySpec) {
 		*out = new(float64)
 		**out = **in
 	}
+	if in.Shortlist != nil {
+		in, out := &in.Shortlist, &out.Shortlist
+		*out = new(int64)
+		**out = **in
+	}
 	return
 }
 
