@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -173,9 +174,10 @@ func TestBindEnds(t *testing.T) {
 	}
 }
 
-// mustReserve gives a whole card to a pod.
+// mustReserve gives a whole card, which is named after its node, to a pod.
 func mustReserve(c cluster, pod gpu.PodID, card gpu.CardID) {
-	err := c.ledger.Reserve(gpu.Placement{Pod: pod, Node: "n1", Tenant: "red", Grants: []gpu.Grant{{
+	node, _, _ := strings.Cut(string(card), "-")
+	err := c.ledger.Reserve(gpu.Placement{Pod: pod, Node: gpu.NodeID(node), Tenant: "red", Grants: []gpu.Grant{{
 		Shares: []gpu.Share{{Card: card, Memory: 1000, Cores: 100, Exclusive: true}},
 	}}})
 	if err != nil {
