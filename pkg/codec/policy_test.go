@@ -33,6 +33,7 @@ func TestPolicy(t *testing.T) {
 		"half a reserve": {head + "spec: {memoryReserve: {percent: 0}}", func(s *policy.Settings) { s.Reserve.Percent = 0 }},
 		"a reserve":      {head + "spec: {memoryReserve: {percent: 5, fixedMiB: 0}}", func(s *policy.Settings) { s.Reserve = policy.Reserve{Percent: 5} }},
 		"overcommit":     {head + "spec: {deviceMemoryScaling: 1.125, deviceCoreScaling: 2}", func(s *policy.Settings) { s.MemoryScale, s.CoreScale = 1125, 2000 }},
+		"all that fit":   {head + "spec: {shortlist: 0}", func(s *policy.Settings) { s.Shortlist = 0 }},
 		"slices' cores":  {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
 	}
 	for name, tc := range tests {
@@ -76,6 +77,7 @@ func TestPolicyRefused(t *testing.T) {
   deviceCoreScaling: 10.001
   defaultSliceCores: half
   injection: cdi
+  shortlist: 5001
 `, []string{
 			"plugins[spread]: named twice",
 			"memoryReserve.percent: 91 is outside 0..90",
@@ -83,6 +85,7 @@ func TestPolicyRefused(t *testing.T) {
 			"deviceMemoryScaling: 0.9 is outside 1..10",
 			"deviceCoreScaling: 10.001 is outside 1..10",
 			`defaultSliceCores: "half" is not proportional or none`,
+			"shortlist: 5001 is outside 0..5000",
 			`injection: "cdi" is not downwardAPI`,
 			"plugins[binpack].weight: -1 is outside 0..1000",
 			"plugins[nvlnik]: there is no such plugin",

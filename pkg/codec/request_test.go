@@ -17,9 +17,11 @@ func TestRequest(t *testing.T) {
 		annotated("heteroflow.io/gpu-model", "A100", "example.com/anything", "at all"),
 	)
 	pod.Spec.InitContainers[0].Resources.Requests = quantities("cpu", "3")
+	priority := int32(70)
+	pod.Spec.Priority = &priority
 	pod.Spec.Overhead = quantities("cpu", "100m")
 	want := gpu.Request{
-		Pod: "7d9c", Namespace: "team-a", Name: "train-0", Tenant: "team-a",
+		Pod: "7d9c", Namespace: "team-a", Name: "train-0", Tenant: "team-a", Priority: 70,
 		Asks:   []gpu.Ask{{Container: "main", Number: 1, Vendor: gpu.Nvidia, Count: 1, Plugin: "nvidia.com/gpu", Whole: true}},
 		CPU:    3100, // the init container's, and the overhead
 		Memory: 1 << 30,

@@ -13,6 +13,7 @@ import (
 type Scored struct {
 	Node  gpu.NodeID
 	Total float64 // 0..100
+	// Parts are what the total is made of, for the nodes of the best rank.
 	Parts []pipeline.Part
 	// Score is the answer to kube-scheduler, which multiplies it by ten times
 	// the extender's weight and adds it to its own plugins' scores.
@@ -32,31 +33,41 @@ const rankStep = 100
 // lets those weigh in.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
-	snapshot, _ := e.hints.plan(e.view(r), e.cfg.Now())
-	pipe := e.cfg.Pipeline()
-	cycle := &pipeline.Cycle{Request: r}
+	plan, _ := e.hints.plan(e.view(r), e.cfg.Now())
+	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), plan)
+	defer done()
 	out := make([]Scored, len(nodes))
 	soft := r.SoftPreferences
-	for i, id := range nodes {
-		out[i].Node = id
-		if n, ok := snapshot.Node(id); ok {
-			out[i].Total, out[i].Parts = pipe.Rate(cycle, n)
-			soft = soft || n.PreferNoSchedule
+	for k, id := range nodes {
+		out[k].Node = id
+		if i, ok := plan.Place(id); ok {
+			out[k].Total = judge.total(i)
+			soft = soft || plan.At(i).PreferNoSchedule
 		}
 	}
 	best := ranked(out)
-	for rank, i := range best {
+	for rank, k := range best {
 		if soft {
-			out[i].Score = int64(math.Round(out[i].Total / 10))
+			out[k].Score = int64(math.Round(out[k].Total / 10))
 		} else {
-			out[i].Score = int64(len(out)-rank) * rankStep
+			out[k].Score = int64(len(out)-rank) * rankStep
 		}
 	}
 	if len(best) > 0 {
-		e.expect(r, snapshot, out[best[0]].Node)
+		e.expect(r, plan, out[best[0]].Node)
 	}
+	judge.explainBest(out, best)
 	e.decisions.scored(r.Pod, out, best)
 	return out
+}
+
+// explainBest says what the scores of the best nodes are made of.
+func (j *judge) explainBest(out []Scored, best []int) {
+	for _, k := range best[:min(bestShown, len(best))] {
+		if n, ok := j.snapshot.Node(out[k].Node); ok {
+			_, out[k].Parts = j.pipe.Rate(j.cycle, n)
+		}
+	}
 }
 
 // ranked returns the places in s, the best first.

@@ -50,27 +50,36 @@ type judge struct {
 // of says whether the request fits the node at that place.
 func (j *judge) of(i int) pipeline.Verdict {
 	n := j.snapshot.At(i)
-	if j.said == nil || n.Version == 0 { // a plan's node is no state that comes again
-		return j.pipe.Judge(j.cycle, n, &j.scratch)
+	if at := j.memory(i, n); at != nil {
+		return at.verdict
+	}
+	return j.pipe.Judge(j.cycle, n, &j.scratch)
+}
+
+// total is the score of the node at that place.
+func (j *judge) total(i int) float64 {
+	n := j.snapshot.At(i)
+	at := j.memory(i, n)
+	if at == nil {
+		return j.pipe.Total(j.cycle, n)
+	}
+	if !at.rated {
+		at.rated, at.total = true, j.pipe.Total(j.cycle, n)
+	}
+	return at.total
+}
+
+// memory is what is known of the node, the verdict at least; nil where nothing
+// is remembered: a plan's node is no state that comes again.
+func (j *judge) memory(i int, n *ledger.Node) *said {
+	if j.said == nil || n.Version == 0 {
+		return nil
 	}
 	at := &j.said[i]
 	if at.version != n.Version {
 		*at = said{version: n.Version, verdict: j.pipe.Judge(j.cycle, n, &j.scratch)}
 	}
-	return at.verdict
-}
-
-// total is the score of the node at that place, of which of has been asked.
-func (j *judge) total(i int) float64 {
-	n := j.snapshot.At(i)
-	if j.said == nil || n.Version == 0 {
-		return j.pipe.Total(j.cycle, n)
-	}
-	at := &j.said[i]
-	if !at.rated {
-		at.rated, at.total = true, j.pipe.Total(j.cycle, n)
-	}
-	return at.total
+	return at
 }
 
 // judge returns a judgement of the request, and what ends it. Another of the

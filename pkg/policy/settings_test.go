@@ -44,6 +44,9 @@ func TestValidate(t *testing.T) {
 		"slice cores none":          {func(s *Settings) { s.SliceCores = SliceCoresNone }, nil},
 		"slice cores of no kind":    {func(s *Settings) { s.SliceCores = "half" }, []string{`defaultSliceCores: "half" `}},
 		"injection by admission":    {func(s *Settings) { s.Injection = InjectionDownwardAPI }, nil},
+		"no shortlist":              {func(s *Settings) { s.Shortlist = 0 }, nil},
+		"a negative shortlist":      {func(s *Settings) { s.Shortlist = -1 }, []string{"shortlist: -1 is outside 0..5000"}},
+		"too long a shortlist":      {func(s *Settings) { s.Shortlist = 5001 }, []string{"shortlist: 5001 is outside 0..5000"}},
 		"injection of no kind":      {func(s *Settings) { s.Injection = "none" }, []string{`injection: "none" is not downwardAPI; leave it out for none`}},
 		"unknown plugin":            {plugins(Plugin{Name: "fast"}), []string{"plugins[fast]: there is no such plugin"}},
 		"plugin without a name":     {plugins(Plugin{}), []string{"plugins[]: there is no such plugin"}},
@@ -70,10 +73,11 @@ func TestValidate(t *testing.T) {
 					Reserve:    Reserve{-1, -1},
 					SliceCores: "half",
 					Injection:  "cdi",
+					Shortlist:  -1,
 				}
 			},
 			[]string{
-				"memoryReserve.percent: ", "memoryReserve.fixedMiB: ", "deviceMemoryScaling: ", "deviceCoreScaling: ", "defaultSliceCores: ", "injection: ",
+				"memoryReserve.percent: ", "memoryReserve.fixedMiB: ", "deviceMemoryScaling: ", "deviceCoreScaling: ", "defaultSliceCores: ", "shortlist: ", "injection: ",
 				"plugins[fast]: ", "plugins[fast].weight: ", "plugins[tenant]: ", "plugins[tenant].args: ",
 			},
 		},

@@ -9,15 +9,12 @@ import (
 // TestPriorityDecidesWhoIsNext has four pods want the one card there is. Each
 // round a kube-scheduler that has just started sees all that wait at once; the
 // one it places is gone before the next round. So who was created first, and who
-// has been refused how often, does not matter. The node's processor too is
-// enough for one of them: kube-scheduler counts that before it tries the next,
-// where two that are shown one free card race to be bound.
+// has been refused how often, does not matter; nor that all four are shown the
+// one free card, and their Bindings race.
 func TestPriorityDecidesWhoIsNext(t *testing.T) {
 	s := begin(t, defaults)
 	s.admit()
-	node := oneCard("priority", "first")
-	node.CPU = "150m"
-	s.add(node)
+	s.add(oneCard("priority", "first"))
 	s.pauseKubeScheduler()
 	s.create(with(bare(podFor("ten", amount{wholeCards, 1})), priorityKey, "10"))
 	s.create(with(bare(podFor("ninety", amount{wholeCards, 1})), priorityKey, "90"))

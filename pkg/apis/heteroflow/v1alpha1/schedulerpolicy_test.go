@@ -20,6 +20,7 @@ func full() *SchedulerPolicy {
 			DeviceCoreScaling:   &scale,
 			DefaultSliceCores:   "none",
 			Injection:           "downwardAPI",
+			Shortlist:           &fixed,
 		},
 	}
 }
