@@ -6,12 +6,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
@@ -19,7 +22,7 @@ import (
 
 const (
 	namespace = "bench"
-	creators  = 16 // requests under way at once
+	workers   = 16 // requests under way at once
 	cards     = 8  // of a node
 	// perCard is how many slices a card holds: of 100 percent of its compute each takes 30.
 	perCard = 3
@@ -85,42 +88,59 @@ func pod(i int) *corev1.Pod {
 
 // create makes the pods, and returns when all are there.
 func create(ctx context.Context, client kubernetes.Interface, pods int) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(creators)
-	for i := range pods {
-		g.Go(func() error {
-			_, err := client.CoreV1().Pods(namespace).Create(ctx, pod(i), metav1.CreateOptions{})
-			return err
-		})
-	}
-	return g.Wait()
+	return eachPod(ctx, pods, func(ctx context.Context, p *corev1.Pod) error {
+		_, err := client.CoreV1().Pods(namespace).Create(ctx, p, metav1.CreateOptions{})
+		return err
+	})
 }
 
-// remove deletes all pods, and returns when none is there.
-func remove(ctx context.Context, client kubernetes.Interface) error {
-	pods := client.CoreV1().Pods(namespace)
-	return cluster.Eventually(ctx, "the pods to go", func(ctx context.Context) error {
-		if err := pods.DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{}); err != nil {
-			return err
+// remove deletes the pods, and returns when none is there. One by one is quicker
+// than all at once: the API server takes turns for the pods of one request.
+func remove(ctx context.Context, client kubernetes.Interface, pods int) error {
+	at := client.CoreV1().Pods(namespace)
+	err := eachPod(ctx, pods, func(ctx context.Context, p *corev1.Pod) error {
+		err := at.Delete(ctx, p.Name, *metav1.NewDeleteOptions(0))
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
-		left, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return cluster.Eventually(ctx, "the pods to go", func(ctx context.Context) error {
+		left, err := at.List(ctx, metav1.ListOptions{Limit: 1})
 		if err == nil && len(left.Items) > 0 {
-			err = fmt.Errorf("%s and others are left", left.Items[0].Name)
+			err = fmt.Errorf("%s is left", left.Items[0].Name)
 		}
 		return err
 	})
 }
 
+// eachPod calls f for every pod of a round, several at once.
+func eachPod(ctx context.Context, pods int, f func(context.Context, *corev1.Pod) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(workers)
+	for i := range pods {
+		g.Go(func() error { return f(ctx, pod(i)) })
+	}
+	return g.Wait()
+}
+
 // watchBound watches pods that are bound from now on: each comes into sight when
-// it gets its node.
+// it gets its node. An API server that is busy cuts watches; it is taken up again
+// where it was cut.
 func watchBound(ctx context.Context, client kubernetes.Interface) (watch.Interface, error) {
 	pods := client.CoreV1().Pods(namespace)
 	now, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return nil, err
 	}
-	return pods.Watch(ctx, metav1.ListOptions{
-		ResourceVersion: now.ResourceVersion,
-		FieldSelector:   fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
+	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+	return watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = bound
+			return pods.Watch(ctx, o)
+		},
 	})
 }

@@ -39,7 +39,10 @@ func (b *bench) round(ctx context.Context, s setup, pods int) (r Round, err erro
 		return r, fmt.Errorf("stop kube-scheduler: %w", err)
 	}
 	b.cluster.StopExtender()
-	return r, remove(ctx, b.client)
+	if err := remove(ctx, b.client, pods); err != nil {
+		return r, fmt.Errorf("remove pods: %w", err)
+	}
+	return r, nil
 }
 
 // measure starts the configuration, follows it until it has bound the pods, and
