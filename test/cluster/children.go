@@ -32,7 +32,18 @@ func (c *Cluster) StartExtender(ctx context.Context, e Extender) error {
 	if err != nil {
 		return err
 	}
-	if c.extender, err = launch(c.dir, "extender", exec.Command(c.schedulerBinary, args...)); err != nil {
+	return c.startExtender(ctx, exec.Command(c.schedulerBinary, args...))
+}
+
+// StartStandIn starts another program in the extender's place: it is given the
+// extender's address and a kubeconfig with its rights, and answers /readyz with
+// 200 when it is ready. StopExtender ends it.
+func (c *Cluster) StartStandIn(ctx context.Context, program func(address, kubeconfig string) *exec.Cmd) error {
+	return c.startExtender(ctx, program(c.extenderAddress, c.state("extender.kubeconfig")))
+}
+
+func (c *Cluster) startExtender(ctx context.Context, cmd *exec.Cmd) (err error) {
+	if c.extender, err = launch(c.dir, ExtenderName, cmd); err != nil {
 		return err
 	}
 	ctx, stop := c.extender.whileItRuns(ctx)
@@ -104,14 +115,30 @@ func (c *Cluster) StartKubeScheduler(ctx context.Context) error {
 
 // StartKubeSchedulerAt starts one that finds the extender at that URL.
 func (c *Cluster) StartKubeSchedulerAt(_ context.Context, extender string) error {
-	example, err := os.ReadFile(filepath.Join(c.root, "examples", "kube-scheduler.yaml"))
+	config, err := c.KubeSchedulerConfig(extender)
 	if err != nil {
 		return err
 	}
+	return c.StartKubeSchedulerWith(config)
+}
+
+// KubeSchedulerConfig is the configuration from examples/ for this cluster, with
+// the extender at that URL.
+func (c *Cluster) KubeSchedulerConfig(extender string) ([]byte, error) {
+	example, err := os.ReadFile(filepath.Join(c.root, "examples", "kube-scheduler.yaml"))
+	if err != nil {
+		return nil, err
+	}
 	config, err := localise(example, c.state("scheduler.kubeconfig"), extender)
 	if err != nil {
-		return fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+		return nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
 	}
+	return config, nil
+}
+
+// StartKubeSchedulerWith starts one with that configuration: see
+// KubeSchedulerConfig.
+func (c *Cluster) StartKubeSchedulerWith(config []byte) (err error) {
 	path := filepath.Join(c.dir, "kube-scheduler.yaml")
 	if err := os.WriteFile(path, config, 0o600); err != nil {
 		return err
@@ -121,7 +148,7 @@ func (c *Cluster) StartKubeSchedulerAt(_ context.Context, extender string) error
 		"--feature-gates=SchedulerPopFromBackoffQ=false", // as the example asks for; the file has no place for it
 		"--secure-port=0",
 	)
-	c.kubeScheduler, err = launch(c.dir, "kube-scheduler", cmd)
+	c.kubeScheduler, err = launch(c.dir, KubeScheduler, cmd)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,13 +79,46 @@ func (c *Cluster) ExtenderURL() string { return "http://" + c.extenderAddress }
 // MetricsURL is where the extender answers /metrics.
 func (c *Cluster) MetricsURL() string { return "http://" + c.metricsAddress + "/metrics" }
 
+// The names of the children, in Processes and as their logs have them.
+const (
+	ControlPlane  = "controlplane"
+	KubeScheduler = "kube-scheduler"
+	ExtenderName  = "extender" // ours, or what stands in for it
+)
+
+// Processes are the ids of the children that run, by name.
+func (c *Cluster) Processes() map[string]int {
+	ids := map[string]int{}
+	for _, p := range c.children() {
+		if p.runs() {
+			ids[p.name] = p.cmd.Process.Pid
+		}
+	}
+	return ids
+}
+
+// WhileAllRun returns a context that ends when one of the children does that run
+// now, so that nobody waits for what can no longer come.
+func (c *Cluster) WhileAllRun(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	for _, p := range c.children() {
+		if p.runs() {
+			ctx, _ = p.whileItRuns(ctx) // ends with its parent, which stop ends
+		}
+	}
+	return ctx, stop
+}
+
+// children are those that were started, the latest of each name.
+func (c *Cluster) children() []*process {
+	return slices.DeleteFunc([]*process{c.controlPlane, c.kubeScheduler, c.extender}, func(p *process) bool { return p == nil })
+}
+
 // Logs returns the last lines of each child's log.
 func (c *Cluster) Logs(lines int) string {
 	var b strings.Builder
-	for _, p := range []*process{c.controlPlane, c.kubeScheduler, c.extender} {
-		if p != nil {
-			fmt.Fprintf(&b, "--- %s (%s)\n%s\n", p.name, p.log, tail(p.log, lines))
-		}
+	for _, p := range c.children() {
+		fmt.Fprintf(&b, "--- %s (%s)\n%s\n", p.name, p.log, tail(p.log, lines))
 	}
 	return b.String()
 }
@@ -127,7 +161,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) error {
 	cmd := exec.Command(c.controlPlaneBinary, "up", "--dir", c.state(""), "--stop-with-stdin")
 	cmd.Stdout = ready
 	var err error
-	if c.controlPlane, err = launch(c.dir, "controlplane", cmd); err != nil {
+	if c.controlPlane, err = launch(c.dir, ControlPlane, cmd); err != nil {
 		return err
 	}
 	select {

@@ -70,6 +70,16 @@ func (p *process) run(started chan<- error, log io.Closer) {
 	close(p.done)
 }
 
+// runs reports whether the process has not ended yet.
+func (p *process) runs() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // failure says how a process that was to go on has ended.
 func (p *process) failure() error {
 	return fmt.Errorf("%s has ended: %w\n%s", p.name, cmp.Or(p.err, errEnded), tail(p.log, 20))

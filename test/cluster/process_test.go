@@ -2,9 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestStopEndsAChild(t *testing.T) {
@@ -37,6 +40,48 @@ func TestNobodyWaitsForAChildThatFailed(t *testing.T) {
 		if !strings.Contains(cause, part) {
 			t.Errorf("cause %q does not say %q", cause, part)
 		}
+	}
+}
+
+func TestProcessesAreThoseThatRun(t *testing.T) {
+	c := &Cluster{}
+	if got := c.Processes(); len(got) != 0 {
+		t.Errorf("nothing was started, and %v run", got)
+	}
+	for _, p := range []struct {
+		at   **process
+		name string
+	}{{&c.controlPlane, ControlPlane}, {&c.extender, ExtenderName}} {
+		var err error
+		if *p.at, err = launch(t.TempDir(), p.name, exec.Command("cat")); err != nil {
+			t.Fatal(err)
+		}
+		defer (*p.at).kill()
+	}
+	want := map[string]int{ControlPlane: c.controlPlane.cmd.Process.Pid, ExtenderName: c.extender.cmd.Process.Pid}
+	if diff := cmp.Diff(want, c.Processes()); diff != "" {
+		t.Errorf("processes (-want +got):\n%s", diff)
+	}
+
+	ctx, stop := c.WhileAllRun(t.Context())
+	defer stop()
+	c.KillExtender()
+	<-ctx.Done()
+	if cause := context.Cause(ctx).Error(); !strings.Contains(cause, "extender has ended") {
+		t.Errorf("cause %q", cause)
+	}
+	delete(want, ExtenderName)
+	if diff := cmp.Diff(want, c.Processes()); diff != "" {
+		t.Errorf("processes without the extender (-want +got):\n%s", diff)
+	}
+
+	left, stop := c.WhileAllRun(t.Context())
+	if left.Err() != nil {
+		t.Error("one that had ended before counts")
+	}
+	stop()
+	if <-left.Done(); !errors.Is(context.Cause(left), context.Canceled) {
+		t.Errorf("stopped: %v", context.Cause(left))
 	}
 }
 

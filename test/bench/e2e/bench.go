@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+
+	"k8s.io/client-go/kubernetes"
+
+	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/simnode"
+)
+
+// Config says how much is measured.
+type Config struct {
+	Nodes, Pods, Rounds int
+	// Noop is a program that calls ServeNoop.
+	Noop func(mode Mode, address, kubeconfig string) *exec.Cmd
+	Say  func(format string, args ...any)
+}
+
+// Validate says what is wrong with the figures.
+func (c Config) Validate() error {
+	if c.Rounds < 1 {
+		return fmt.Errorf("%d rounds: want at least 1", c.Rounds)
+	}
+	return fits(c.Nodes, c.Pods)
+}
+
+// The configurations, in the order of a round.
+const (
+	none    = "none"
+	noopAll = "noop-all"
+	noopOne = "noop-one"
+	ours    = "ours"
+)
+
+func setups() []string { return []string{none, noopAll, noopOne, ours} }
+
+// setup is one configuration.
+type setup struct {
+	name     string
+	ours     bool
+	config   []byte                      // of kube-scheduler
+	extender func(context.Context) error // starts it
+}
+
+type bench struct {
+	Config
+	cluster *cluster.Cluster
+	client  kubernetes.Interface
+}
+
+// Run measures on a cluster in which nothing runs yet but its control plane.
+func Run(ctx context.Context, c *cluster.Cluster, config Config) (*Report, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(quick(c.Config))
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Config: config, cluster: c, client: client}
+	if err := c.Namespace(ctx, namespace); err != nil {
+		return nil, err
+	}
+	b.Say("adding %d nodes", b.Nodes)
+	// Their kubelet is left out: it would cost every configuration the same, and
+	// nothing here waits for a pod to run.
+	if err := simnode.New(client).Add(ctx, nodes(b.Nodes)...); err != nil {
+		return nil, fmt.Errorf("add nodes: %w", err)
+	}
+	all, err := b.setups()
+	if err != nil {
+		return nil, err
+	}
+	return b.rounds(ctx, all)
+}
+
+func (b *bench) rounds(ctx context.Context, all []setup) (*Report, error) {
+	b.Say("warming up")
+	if _, err := b.round(ctx, all[0], max(2, b.Pods/10)); err != nil {
+		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	report := &Report{}
+	for n := range b.Rounds {
+		for _, s := range all {
+			r, err := b.round(ctx, s, b.Pods)
+			if err != nil {
+				return nil, fmt.Errorf("round %d of %s: %w", n+1, s.name, err)
+			}
+			b.Say("round %d %-8s %6.1f pods/s  load average before it %s, processor time of others %.1f s",
+				n+1, s.name, r.Rate, r.Load, r.Use[others].CPU.Seconds())
+			report.Rounds = append(report.Rounds, r)
+		}
+	}
+	return report, nil
+}
+
+// setups are the configurations, in the order of their names.
+func (b *bench) setups() ([]setup, error) {
+	with, without, err := b.configs()
+	if err != nil {
+		return nil, err
+	}
+	return []setup{
+		{name: none, config: without, extender: func(context.Context) error { return nil }},
+		{name: noopAll, config: with, extender: b.noop(All)},
+		{name: noopOne, config: with, extender: b.noop(One)},
+		{name: ours, config: with, ours: true, extender: func(ctx context.Context) error {
+			return b.cluster.StartExtender(ctx, cluster.Extender{})
+		}},
+	}, nil
+}
+
+// configs are kube-scheduler's, with an extender and without.
+func (b *bench) configs() (with, without []byte, err error) {
+	example, err := b.cluster.KubeSchedulerConfig(b.cluster.ExtenderURL())
+	if err != nil {
+		return nil, nil, err
+	}
+	if with, err = alone(example); err != nil {
+		return nil, nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	}
+	if without, err = withoutExtenders(with); err != nil {
+		return nil, nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	}
+	return with, without, nil
+}
+
+func (b *bench) noop(mode Mode) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return b.cluster.StartStandIn(ctx, func(address, kubeconfig string) *exec.Cmd { return b.Noop(mode, address, kubeconfig) })
+	}
+}
