@@ -89,13 +89,16 @@ func TestNominationsOfNodes(t *testing.T) {
 			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "lonely"}}}}}}
 		s.create(apart)
-		s.eventually("a nomination", func() error {
-			if s.nominations() == before {
-				return errors.New("there is none")
+		s.eventually("two nominations, of which the first does not count", func() error {
+			if n := s.nominations() - before; n < 2 {
+				return fmt.Errorf("there are %d", n)
 			}
 			return nil
 		})
 		s.isNotNominated("apart")
+		if n := s.nominations() - before; n != 2 {
+			s.Errorf("%d nominations for one state of the node", n)
+		}
 		s.remove("there", true)
 		s.runs("apart")
 	})
@@ -168,7 +171,7 @@ func (s *scene) isNotNominated(pod string) {
 		return s.waits(pod)
 	}
 	s.eventually("the nomination to end", check)
-	s.meanwhile(time.Second, "a pod without a nomination", check)
+	s.meanwhile(2*time.Second, "a pod without a nomination", check)
 }
 
 // others are n nodes of another vendor.
