@@ -121,9 +121,10 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		Ledger:   ledgers,
 		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
-		Pods:     &kube.Pods{Client: client, Lister: p.cluster.Pods(), Settings: cfg.settings, Now: time.Now, Touched: counts.PodTouched},
-		Binder:   &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},
-		Wait:     cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+		Pods: &kube.Pods{Client: client, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
+			Touched: counts.PodTouched, Nominated: counts.PodNominated},
+		Binder: &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},
+		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
 	})
 	p.server = server.New(server.Config{
 		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: ledgers.Snapshot, Differences: p.audit.Differences,

@@ -56,6 +56,20 @@ type Pods interface {
 	// is then. The pod is of this UID, or there is none. The change wakes
 	// kube-scheduler, and no Binding that was sent before can happen after it.
 	Touch(ctx context.Context, t Target, why string) (Pod, error)
+	Nominator
+}
+
+// Nominator points kube-scheduler to a node that it may not have looked at.
+type Nominator interface {
+	// Suits reports whether kube-scheduler's own filters let the pod onto
+	// t.Node, as far as can be told from what has been seen of the two. It asks
+	// nobody.
+	Suits(t Target) bool
+	// Nominate touches the pod and has kube-scheduler try t.Node first. It
+	// leaves alone what somebody else has nominated, and then only touches.
+	Nominate(ctx context.Context, t Target, why string) (Pod, error)
+	// Withdraw ends the nomination of t.Node, if it is there.
+	Withdraw(ctx context.Context, t Target) error
 }
 
 // Binder binds a pod together with its cards, or not at all. Its errors wrap

@@ -41,6 +41,11 @@ type apiServer struct {
 	busy    chan struct{}      // if not nil, each Binding waits for a token, after it has arrived
 	late    []func()           // guarded by mu; Bindings that are still on their way
 	touched []string           // guarded by mu; names
+	// What is known of nominations.
+	unsuited  map[gpu.NodeID]bool // guarded by mu; nodes that kube-scheduler lets nobody onto
+	nominees  map[string]string   // guarded by mu; name -> node, as it is on the pod
+	nominated []string            // guarded by mu; name@node, all there have been
+	withdrawn []string            // guarded by mu; likewise
 }
 
 type stored struct {
@@ -49,7 +54,9 @@ type stored struct {
 	placement gpu.Placement
 }
 
-func newServer() *apiServer { return &apiServer{pods: map[string]*stored{}, cache: map[string]Pod{}} }
+func newServer() *apiServer {
+	return &apiServer{pods: map[string]*stored{}, cache: map[string]Pod{}, unsuited: map[gpu.NodeID]bool{}, nominees: map[string]string{}}
+}
 
 func key(namespace, name string) string { return namespace + "/" + name }
 
@@ -81,10 +88,15 @@ func (s *apiServer) deliver() {
 }
 
 func (s *apiServer) Touch(ctx context.Context, t Target, _ string) (Pod, error) {
+	return s.patch(ctx, t, func() { s.touched = append(s.touched, t.Name) })
+}
+
+// patch changes a pod's status.
+func (s *apiServer) patch(ctx context.Context, t Target, change func()) (Pod, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		return Pod{}, fmt.Errorf("touch pod %s/%s: connection refused", t.Namespace, t.Name)
+		return Pod{}, fmt.Errorf("patch pod %s/%s: connection refused", t.Namespace, t.Name)
 	}
 	if err := ctx.Err(); err != nil {
 		return Pod{}, err
@@ -96,9 +108,34 @@ func (s *apiServer) Touch(ctx context.Context, t Target, _ string) (Pod, error) 
 	case at.Request.Pod != t.Pod:
 		return Pod{}, fmt.Errorf("another UID")
 	}
-	s.touched = append(s.touched, t.Name)
+	change()
 	at.version++
 	return at.Pod, nil
+}
+
+func (s *apiServer) Suits(t Target) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.unsuited[t.Node]
+}
+
+func (s *apiServer) Nominate(ctx context.Context, t Target, _ string) (Pod, error) {
+	return s.patch(ctx, t, func() {
+		if s.pods[key(t.Namespace, t.Name)].Node == "" {
+			s.nominees[t.Name] = string(t.Node)
+			s.nominated = append(s.nominated, t.Name+"@"+string(t.Node))
+		}
+	})
+}
+
+func (s *apiServer) Withdraw(ctx context.Context, t Target) error {
+	_, err := s.patch(ctx, t, func() {
+		if s.nominees[t.Name] == string(t.Node) {
+			delete(s.nominees, t.Name)
+			s.withdrawn = append(s.withdrawn, t.Name+"@"+string(t.Node))
+		}
+	})
+	return err
 }
 
 func (s *apiServer) remove(name string) {

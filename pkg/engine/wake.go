@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -24,19 +22,20 @@ const (
 	// wakePause is how long a pod is left alone that was woken in vain; twice
 	// as long with every time, up to a minute.
 	wakePause, wakeLongest = 4, 240
-	// wakeTouches bounds the writes of a turn, wakeClaims and wakeJudgements
-	// its work, to some 10 ms: filters wait for it.
-	wakeTouches    = 5
+	// wakeErrands bounds the writes of a turn: 80 a second are somewhat fewer
+	// than the pods that kube-scheduler tries in that time.
+	wakeErrands = 20
+	// wakeClaims and wakeJudgements bound a turn's work, to some 10 ms: filters
+	// wait for it.
 	wakeClaims     = 100
 	wakeJudgements = 10_000
+	// suitsCosts is what one question to Pods.Suits costs, in judgements.
+	suitsCosts = 10
 )
 
 // WakePeriod is the time between two turns of Wake that its promise, a second
 // from room appearing to a pod being woken, is made for.
 const WakePeriod = 250 * time.Millisecond
-
-// touchTime bounds one touch.
-const touchTime = time.Second
 
 // claim is a node that a waiting pod is believed to fit.
 type claim struct {
@@ -45,16 +44,21 @@ type claim struct {
 	refusals  int // of the pod by then
 	turns     int // since it was made, or since the touch
 	touched   bool
+	nominated bool // touched, and pointed to the node
 }
 
 // waker is what Wake remembers from turn to turn.
 type waker struct {
 	pods   *waiting
+	suits  func(Target) bool
 	pipe   *pipeline.Pipeline
 	turn   int
 	claims map[gpu.PodID]*claim
-	made   int       // claims so far
-	resume gpu.PodID // where the last turn stopped for want of time; "": at the first
+	// nominations may still be on their pods.
+	nominations map[gpu.PodID]*nomination
+	made        int       // claims so far
+	judged      int       // nodes in this turn
+	resume      gpu.PodID // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
 	// open has the nodes on which a claim has come to nothing in this turn:
@@ -67,70 +71,53 @@ type waker struct {
 // hold that expires, or of a policy that allows more; and of many nodes it
 // offers a sample, which may have left out the one that fits.
 //
-// A pod is touched when it fits a node that has changed since it was refused, or
+// A pod is woken when it fits a node that has changed since it was refused, or
 // that was not offered, kube-scheduler has not come with it for a moment, and no
-// other that has just been woken is about to take that room. For one state of a
-// node it is touched once; one that is woken in vain, since kube-scheduler has
-// reasons of its own against the node, is woken ever more seldom.
+// other that has just been woken is about to take that room. In a cluster that
+// is offered whole it is touched, in a larger one the node is nominated for it.
+// For one state of a node it is woken once; one that is woken in vain, since
+// kube-scheduler has reasons of its own against the node, is woken ever more
+// seldom.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	w := &waker{pods: &e.waiting, pipe: e.cfg.Pipeline(), claims: map[gpu.PodID]*claim{}}
+	w := newWaker(&e.waiting, e.cfg.Pods.Suits, e.cfg.Pipeline())
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
-			e.touch(ctx, w, w.next(e.cfg.Ledger.Snapshot(), e.cfg.Pipeline()))
+			e.run(ctx, w, w.next(e.cfg.Ledger.Snapshot(), e.cfg.Pipeline()))
 		}
 	}
 }
 
-// touch wakes pods, all at once. Those that turn out to wait no more are
-// forgotten; a touch that fails is done again.
-func (e *Engine) touch(ctx context.Context, w *waker, pods []Target) {
-	ctx, stop := context.WithTimeout(ctx, touchTime)
-	defer stop()
-	over, failed := make([]bool, len(pods)), make([]bool, len(pods))
-	var all sync.WaitGroup
-	for i, t := range pods {
-		all.Go(func() {
-			pod, err := e.cfg.Pods.Touch(ctx, t, "a node has room for it")
-			over[i] = errors.Is(err, ErrNoPod) || err == nil && (pod.Node != "" || pod.Gone)
-			failed[i] = err != nil
-		})
-	}
-	all.Wait()
-	for i, t := range pods {
-		switch c := w.claims[t.Pod]; {
-		case over[i]:
-			e.waiting.forget(t.Pod)
-		case failed[i] && c != nil:
-			c.touched, c.turns = false, 0
-		}
-	}
+func newWaker(pods *waiting, suits func(Target) bool, pipe *pipeline.Pipeline) *waker {
+	return &waker{pods: pods, suits: suits, pipe: pipe, claims: map[gpu.PodID]*claim{}, nominations: map[gpu.PodID]*nomination{}}
 }
 
-// next takes a turn and returns the pods to touch.
-func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []Target {
+// next takes a turn and returns what to do for which pods.
+func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	w.turn++
-	w.state, w.plan, w.open = state, state, nil
+	w.state, w.plan, w.open, w.judged = state, state, nil, 0
 	if pipe != w.pipe { // another policy: all is open again
 		w.pipe = pipe
 		for _, at := range w.pods.byPod {
 			at.seen, at.tried, at.vain, at.until = ledger.Snapshot{}, nil, 0, 0
 		}
 	}
-	touch := w.keep()
+	errands := w.withdraw()
+	errands = append(errands, w.keep(wakeErrands-len(errands))...)
 	w.find()
-	return touch
+	return errands
 }
 
 // keep goes through the claims: it drops those that have come to an end, takes
-// the room of the others from the plan, and returns the pods to touch.
-func (w *waker) keep() (touch []Target) {
+// the room of the others from the plan, and returns whom to wake, so many at
+// most.
+func (w *waker) keep(most int) (wake []errand) {
 	oldest := func(a, b gpu.PodID) int { return w.claims[a].made - w.claims[b].made }
 	for _, pod := range slices.SortedFunc(maps.Keys(w.claims), oldest) {
 		c, at := w.claims[pod], w.pods.byPod[pod]
@@ -140,35 +127,67 @@ func (w *waker) keep() (touch []Target) {
 			w.open = append(w.open, c.placement.Node)
 			continue
 		}
-		if !c.touched && c.turns >= wakeGrace && len(touch) < wakeTouches {
-			c.touched, c.turns = true, 0
-			touch = append(touch, Target{Pod: pod, Namespace: at.request.Namespace, Name: at.request.Name})
+		if c.due() && len(wake) < most {
+			c.touched, c.nominated, c.turns = true, w.sampled(), 0
+			wake = append(wake, w.wake(c))
 		}
 	}
-	return touch
+	return wake
 }
+
+// due reports whether kube-scheduler has had its time to come by itself.
+func (c *claim) due() bool { return !c.touched && c.turns >= wakeGrace }
 
 // holds reports whether the claim stands, and takes its room if so. It ends when
 // the pod waits no more, has been refused once more, does not come although it
-// has been woken, or when the room has gone.
+// has been woken, or when the room has gone or is not for it.
 func (w *waker) holds(c *claim, at *waiter) bool {
 	if at == nil {
 		return false
+	}
+	if at.refusals != c.refusals && !c.touched && w.sampled() {
+		// Of a sample without the node. What kube-scheduler does about the
+		// refusal ends a nomination: that has to be over first.
+		c.refusals, c.turns = at.refusals, 0
 	}
 	if at.refusals != c.refusals || c.touched && c.turns > wakePatience {
 		w.inVain(c, at)
 		return false
 	}
-	next, err := w.plan.With(c.placement)
+	if c.due() && !w.suits(c.target()) {
+		return false
+	}
+	return w.take(c.placement) || w.moves(c, at)
+}
+
+// take takes the room from the plan, if it is there.
+func (w *waker) take(p gpu.Placement) bool {
+	next, err := w.plan.With(p)
 	if err == nil {
 		w.plan = next
 	}
 	return err == nil
 }
 
-// inVain notes that the pod did not get the node that it was believed to fit.
+// moves gives the claim other room on its node, if there is any: a bind chooses
+// its cards by itself.
+func (w *waker) moves(c *claim, at *waiter) bool {
+	n, ok := w.plan.Node(c.placement.Node)
+	if !ok || !hasMain(n, &at.request) {
+		return false
+	}
+	p, v := w.pipe.Assign(&pipeline.Cycle{Request: &at.request, Nodes: 1}, n)
+	if !v.OK() || !w.take(p) {
+		return false
+	}
+	c.placement = p
+	return true
+}
+
+// inVain notes that the pod did not get the node that it was believed to fit. Of
+// a node that was nominated that is known only when the pod has come.
 func (w *waker) inVain(c *claim, at *waiter) {
-	if n, ok := w.state.Node(c.placement.Node); ok {
+	if n, ok := w.state.Node(c.placement.Node); ok && !c.nominated {
 		at.try(n)
 	}
 	if c.touched {
@@ -182,19 +201,19 @@ func (w *waker) inVain(c *claim, at *waiter) {
 // refused, that they were not offered, or that is open again. It goes on where
 // the last turn had no more time.
 func (w *waker) find() {
-	judged, from := 0, max(0, slices.Index(w.pods.order, w.resume))
+	from := max(0, slices.Index(w.pods.order, w.resume))
 	for k := range w.pods.order {
 		pod := w.pods.order[(from+k)%len(w.pods.order)]
 		at := w.pods.byPod[pod]
-		if _, has := w.claims[pod]; has || w.turn < at.until {
+		if w.claims[pod] != nil || w.nominations[pod] != nil || w.turn < at.until {
 			continue
 		}
 		nodes := w.candidates(at)
-		if judged > 0 && judged+len(nodes) > wakeJudgements || len(w.claims) >= wakeClaims {
+		if w.judged > 0 && w.judged+len(nodes) > wakeJudgements || len(w.claims) >= wakeClaims {
 			w.resume = pod
 			return
 		}
-		judged += len(nodes)
+		w.judged += len(nodes)
 		at.seen = w.state
 		if c := w.fits(at, nodes); c != nil {
 			w.claims[pod] = c
@@ -225,10 +244,11 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 		if at.tried[n.ID] == n.Version || !hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
 			continue
 		}
-		p, v := w.pipe.Assign(cycle, now)
-		next, err := w.plan.With(p)
-		if v.OK() && err == nil {
-			w.plan = next
+		w.judged += suitsCosts
+		if !w.suits(Target{Pod: at.request.Pod, Namespace: at.request.Namespace, Name: at.request.Name, Node: n.ID}) {
+			continue
+		}
+		if p, v := w.pipe.Assign(cycle, now); v.OK() && w.take(p) {
 			w.made++
 			return &claim{placement: p, made: w.made, refusals: at.refusals}
 		}

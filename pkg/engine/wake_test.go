@@ -228,6 +228,24 @@ func (nothing) Filter(*pipeline.Cycle, *pipeline.Candidate) pipeline.Verdict {
 	return pipeline.Verdict{Reason: gpu.NodeUnavailable}
 }
 
+// The room that a pod was to have may go to another who leaves as much.
+func TestWakesForOtherRoomOfTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(2)
+		c.takes(t, "holder", "n1", whole(2))
+		c.waits(t, "first", whole(1))
+		c.waits(t, "second", whole(1))
+		c.wakes(t)
+		c.ends("holder")
+		time.Sleep(300 * time.Millisecond) // a card has been found for each
+		if _, err := c.Bind(t.Context(), target("second", "n1")); err != nil {
+			t.Fatal(err) // with the first card, which was the other's
+		}
+		time.Sleep(600 * time.Millisecond)
+		c.mustHaveWoken(t, "first")
+	})
+}
+
 // Many that can be woken at once are woken at a bounded rate, and all of them.
 func TestWakesAtABoundedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -241,10 +259,10 @@ func TestWakesAtABoundedRate(t *testing.T) {
 			id := gpu.NodeID(fmt.Sprintf("m%02d", i))
 			c.ledger.SetNode(ledger.Facts{ID: id, Cards: cards(id, 4)})
 		}
-		time.Sleep(2 * time.Second)
+		time.Sleep(time.Second)
 		synctest.Wait()
-		if n := len(c.woken()); n == 0 || n > 40 {
-			t.Errorf("%d touches in two seconds, want some and at most 40", n)
+		if n := len(c.woken()); n == 0 || n > 2*wakeErrands {
+			t.Errorf("%d touches in a second, want some and at most %d", n, 2*wakeErrands)
 		}
 		time.Sleep(9 * time.Second)
 		synctest.Wait()

@@ -18,6 +18,7 @@ type Cluster struct {
 	factory informers.SharedInformerFactory
 	books   *Books
 	pods    corelisters.PodLister
+	nodes   corelisters.NodeLister
 	told    []cache.ResourceEventHandlerRegistration
 }
 
@@ -26,7 +27,7 @@ func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
 		informers.WithTransform(slim), informers.WithTweakListOptions(consistent))
 	core := factory.Core().V1()
-	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister()}
+	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister(), nodes: core.Nodes().Lister()}
 	for name, follow := range map[string]struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -83,6 +84,9 @@ func (c *Cluster) Ready() bool {
 
 // Pods finds pods in what the cluster has seen.
 func (c *Cluster) Pods() corelisters.PodLister { return c.pods }
+
+// Nodes finds nodes in what the cluster has seen.
+func (c *Cluster) Nodes() corelisters.NodeLister { return c.nodes }
 
 // expiry is how often lingering holds are looked at.
 const expiry = time.Second

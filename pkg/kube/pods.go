@@ -24,11 +24,13 @@ var _ engine.Pods = (*Pods)(nil)
 
 // Pods finds pods for the engine.
 type Pods struct {
-	Client   kubernetes.Interface
-	Lister   corelisters.PodLister
-	Settings policy.Settings
-	Now      func() time.Time
-	Touched  func() // is told of each touch
+	Client    kubernetes.Interface
+	Lister    corelisters.PodLister
+	Nodes     corelisters.NodeLister
+	Settings  policy.Settings
+	Now       func() time.Time
+	Touched   func() // is told of each touch
+	Nominated func() // is told of each nomination
 }
 
 // Pod answers from what has been seen; a pod that was created a moment ago may
@@ -55,27 +57,33 @@ const Touched corev1.PodConditionType = "heteroflow.io/Touched"
 
 // Touch sets a condition of the pod, with a text that it has never had: a change
 // that changes nothing would not make the pod's Bindings from before impossible.
-// The UID in the patch makes it that very pod, as the API server refuses another.
 func (p *Pods) Touch(ctx context.Context, t engine.Target, why string) (engine.Pod, error) {
-	now := p.Now()
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": t.Pod},
-		"status": map[string]any{"conditions": []any{map[string]any{
-			"type": Touched, "status": corev1.ConditionTrue, "reason": "Scheduling",
-			"message":            why + " (" + now.UTC().Format(time.RFC3339Nano) + ")",
-			"lastTransitionTime": metav1.NewTime(now),
-		}}},
-	})
-	if err != nil {
-		return engine.Pod{}, err
-	}
-	pod, err := p.Client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	pod, err := p.touch(ctx, t, map[string]any{"conditions": []any{p.touched(why)}})
 	if err != nil {
 		return engine.Pod{}, lookupError("touch", t.Namespace, t.Name, err)
 	}
 	p.Touched()
 	klog.FromContext(ctx).V(2).Info("pod touched", "pod", klog.KObj(pod), "podUID", t.Pod, "why", why)
 	return p.decode(pod), nil
+}
+
+func (p *Pods) touched(why string) map[string]any {
+	now := p.Now()
+	return map[string]any{
+		"type": Touched, "status": corev1.ConditionTrue, "reason": "Scheduling",
+		"message":            why + " (" + now.UTC().Format(time.RFC3339Nano) + ")",
+		"lastTransitionTime": metav1.NewTime(now),
+	}
+}
+
+// touch merges into the pod's status. The UID in the patch makes it that very
+// pod, as the API server refuses another.
+func (p *Pods) touch(ctx context.Context, t engine.Target, status map[string]any) (*corev1.Pod, error) {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": t.Pod}, "status": status})
+	if err != nil {
+		return nil, err
+	}
+	return p.Client.CoreV1().Pods(t.Namespace).Patch(ctx, t.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 }
 
 func lookupError(doing, namespace, name string, err error) error {

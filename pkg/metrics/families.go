@@ -166,6 +166,7 @@ const (
 	nameEventsDropped   = "heteroflow_events_dropped_total"
 	nameInventoryErrors = "heteroflow_inventory_errors_total"
 	namePodsTouched     = "heteroflow_pods_touched_total"
+	namePodsNominated   = "heteroflow_pods_nominated_total"
 	nameMismatches      = "heteroflow_ledger_mismatches"
 	nameReady           = "heteroflow_ready"
 )
@@ -199,6 +200,7 @@ func Families() []Family {
 		{nameEventsDropped, Counter, "Pod events that were not written: the queue was full or the API server refused them.", nil},
 		{nameInventoryErrors, Counter, "Node inventories that could not be read; such a node counts as having no cards.", nil},
 		{namePodsTouched, Counter, "Pods touched: woken because a node has room for them, or because the outcome of a Binding was not known.", nil},
+		{namePodsNominated, Counter, "Nodes nominated for a pod: woken likewise, and kube-scheduler is pointed to the node, which its sample may leave out.", nil},
 		{nameMismatches, Gauge, "Pods about which the ledger and the API server's pods disagree for longer than a bind takes.", nil},
 		{nameReady, Gauge, "1 when the ledger has been built from the API server, else 0.", nil},
 	}

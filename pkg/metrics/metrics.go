@@ -28,6 +28,7 @@ type Metrics struct {
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
 	podsTouched     prometheus.Counter
+	podsNominated   prometheus.Counter
 	mismatches      prometheus.Gauge
 }
 
@@ -52,6 +53,7 @@ func New(v View) *Metrics {
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
 		podsTouched:     counter(namePodsTouched),
+		podsNominated:   counter(namePodsNominated),
 		mismatches:      gauge(nameMismatches),
 	}
 	m.startAtZero()
@@ -59,7 +61,7 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches,
+		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches,
 		newCollector(v),
 	)
 	return m
@@ -127,6 +129,9 @@ func (m *Metrics) InventoryError() { m.inventoryErrors.Inc() }
 
 // PodTouched counts a pod that was touched.
 func (m *Metrics) PodTouched() { m.podsTouched.Inc() }
+
+// PodNominated counts a node that was nominated for a pod.
+func (m *Metrics) PodNominated() { m.podsNominated.Inc() }
 
 // Mismatches says how many pods the books disagree about.
 func (m *Metrics) Mismatches(pods int) { m.mismatches.Set(float64(pods)) }

@@ -112,6 +112,7 @@ func TestCounting(t *testing.T) {
 	m.EventDropped()
 	m.InventoryError()
 	m.PodTouched()
+	m.PodNominated()
 	m.Mismatches(3)
 
 	for name, want := range map[string]string{
@@ -126,6 +127,7 @@ func TestCounting(t *testing.T) {
 		nameEventsDropped:   `heteroflow_events_dropped_total 1`,
 		nameInventoryErrors: `heteroflow_inventory_errors_total 1`,
 		namePodsTouched:     `heteroflow_pods_touched_total 1`,
+		namePodsNominated:   `heteroflow_pods_nominated_total 1`,
 		nameMismatches:      `heteroflow_ledger_mismatches 3`,
 		nameReady:           `heteroflow_ready 0`,
 	} {
