@@ -16,6 +16,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/policy"
 )
 
+var errUnasked = errors.New("nobody asks for that")
+
 // passing is an API server that has a pod of each kind, and forgets a bound one at once.
 type passing struct{ books *ledger.Ledger }
 
@@ -32,8 +34,16 @@ func (p passing) Live(ctx context.Context, namespace, name string) (engine.Pod, 
 }
 
 func (passing) Touch(context.Context, engine.Target, string) (engine.Pod, error) {
-	return engine.Pod{}, errors.New("nobody asks for that")
+	return engine.Pod{}, errUnasked
 }
+
+func (passing) Nominate(context.Context, engine.Target, string) (engine.Pod, error) {
+	return engine.Pod{}, errUnasked
+}
+
+func (passing) Withdraw(context.Context, engine.Target) error { return errUnasked }
+
+func (passing) Suits(engine.Target) bool { return true }
 
 func (p passing) Bind(_ context.Context, placed gpu.Placement) error {
 	p.books.Unreserve(placed.Pod)
