@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // shownWhole is the number of nodes up to which kube-scheduler looks at all of
@@ -128,6 +130,18 @@ func (w *waker) withdraw() (back []errand) {
 		}
 	}
 	return back
+}
+
+// promise adds up what nominations take whose claims have ended, so that the
+// plan does not have it.
+func (w *waker) promise() {
+	w.promised = map[gpu.NodeID]main{}
+	for pod, n := range w.nominations {
+		if at := w.pods.byPod[pod]; at != nil && w.claims[pod] == nil {
+			was := w.promised[n.target.Node]
+			w.promised[n.target.Node] = main{was.cpu + at.request.CPU, was.memory + at.request.Memory}
+		}
+	}
 }
 
 // refusedNominee notes that the pod did not get the node, but not the first time:

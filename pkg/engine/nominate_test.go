@@ -231,6 +231,30 @@ func TestNominationOutlastsTheBackoff(t *testing.T) {
 	})
 }
 
+// A nomination keeps processors from pods of the same priority: while it lasts,
+// nobody is pointed to the node who would find too few of them.
+func TestNominationsDoNotBlockEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd()
+		c.ledger.SetNode(ledger.Facts{ID: "n1", Cards: cards("n1", 2), CPU: 1500})
+		c.wakes(t)
+		for _, name := range []string{"sleeps", "next"} {
+			r := pod(name, whole(1))
+			r.CPU = 1000
+			c.server.create(r)
+			c.Filter(&r, []gpu.NodeID{"z000"})
+		}
+		time.Sleep(14 * time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1"}})
+		c.Forget("sleeps")
+		r := pod("next", whole(1))
+		r.CPU = 1000
+		c.Filter(&r, []gpu.NodeID{"z000"})
+		time.Sleep(2 * time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n1"}})
+	})
+}
+
 // A withdrawal that fails is done again.
 func TestWithdrawalOutlivesFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

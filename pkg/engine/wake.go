@@ -56,9 +56,10 @@ type waker struct {
 	claims map[gpu.PodID]*claim
 	// nominations may still be on their pods.
 	nominations map[gpu.PodID]*nomination
-	made        int       // claims so far
-	judged      int       // nodes in this turn
-	resume      gpu.PodID // where the last turn stopped for want of time; "": at the first
+	promised    map[gpu.NodeID]main // what those take for kube-scheduler, beside the plan
+	made        int                 // claims so far
+	judged      int                 // nodes in this turn
+	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
 	// open has the nodes on which a claim has come to nothing in this turn:
@@ -110,6 +111,7 @@ func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	}
 	errands := w.withdraw()
 	errands = append(errands, w.keep(wakeErrands-len(errands))...)
+	w.promise()
 	w.find()
 	return errands
 }
@@ -173,7 +175,7 @@ func (w *waker) take(p gpu.Placement) bool {
 // its cards by itself.
 func (w *waker) moves(c *claim, at *waiter) bool {
 	n, ok := w.plan.Node(c.placement.Node)
-	if !ok || !hasMain(n, &at.request) {
+	if !ok || !w.hasMain(n, &at.request) {
 		return false
 	}
 	p, v := w.pipe.Assign(&pipeline.Cycle{Request: &at.request, Nodes: 1}, n)
@@ -241,7 +243,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
-		if at.tried[n.ID] == n.Version || !hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
+		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
 			continue
 		}
 		w.judged += suitsCosts
@@ -256,8 +258,15 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	return nil
 }
 
+// main is processors and main memory.
+type main struct {
+	cpu    gpu.MilliCPU
+	memory gpu.Bytes
+}
+
 // hasMain reports whether the node has the processors and the main memory, which
 // kube-scheduler asks for before it asks us.
-func hasMain(n *ledger.Node, r *gpu.Request) bool {
-	return (n.CPU == 0 || n.UsedCPU+r.CPU <= n.CPU) && (n.Memory == 0 || n.UsedMemory+r.Memory <= n.Memory)
+func (w *waker) hasMain(n *ledger.Node, r *gpu.Request) bool {
+	p := w.promised[n.ID]
+	return (n.CPU == 0 || n.UsedCPU+p.cpu+r.CPU <= n.CPU) && (n.Memory == 0 || n.UsedMemory+p.memory+r.Memory <= n.Memory)
 }
