@@ -231,6 +231,19 @@ func TestNominationOutlastsTheBackoff(t *testing.T) {
 	})
 }
 
+// Room that nobody is on the way to comes first.
+func TestNominatesWhatNobodyIsOnTheWayTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd(1, 1)
+		c.wakes(t)
+		c.waitsUnseen(t, "sleeps")
+		time.Sleep(4 * time.Second)
+		c.waitsUnseen(t, "next")
+		time.Sleep(time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n2"}})
+	})
+}
+
 // A nomination keeps processors from pods of the same priority: while it lasts,
 // nobody is pointed to the node who would find too few of them.
 func TestNominationsDoNotBlockEachOther(t *testing.T) {

@@ -225,7 +225,7 @@ func (w *waker) find() {
 }
 
 // candidates returns the nodes of which it is not known that the pod does not
-// fit them.
+// fit them. Those come last to which somebody is still on the way.
 func (w *waker) candidates(at *waiter) []*ledger.Node {
 	nodes := w.state.Since(at.seen)
 	for _, id := range w.open {
@@ -233,6 +233,11 @@ func (w *waker) candidates(at *waiter) []*ledger.Node {
 			nodes = append(nodes, n)
 		}
 	}
+	slices.SortStableFunc(nodes, func(a, b *ledger.Node) int {
+		_, one := w.promised[a.ID]
+		_, other := w.promised[b.ID]
+		return falseFirst(one, other)
+	})
 	return nodes
 }
 
