@@ -45,7 +45,8 @@ type nomination struct {
 	target   Target
 	refusals int // of the pod by then
 	refused  bool
-	turns    int // since it was made, or since the refusal after it
+	turns    int  // since it was made, or since the refusal after it
+	again    bool // the one before has met with another attempt
 }
 
 // errandTime bounds one errand.
@@ -104,7 +105,7 @@ func (w *waker) wake(c *claim) errand {
 	t := errand{Target: c.target()}
 	if c.nominated {
 		t.deed = toNominate
-		w.nominations[t.Pod] = &nomination{target: t.Target, refusals: c.refusals}
+		w.nominations[t.Pod] = &nomination{target: t.Target, refusals: c.refusals, again: c.again}
 	}
 	return t
 }
@@ -121,8 +122,10 @@ func (w *waker) withdraw() (back []errand) {
 		}
 		n.turns++
 		if at.refusals != n.refusals && !n.refused {
+			if node, ok := w.state.Node(n.target.Node); ok && !crossed(n.turns, n.again) {
+				at.try(node)
+			}
 			n.refused, n.turns = true, 0
-			w.refusedNominee(n, at)
 		}
 		over := n.refused && n.turns >= nominationEnds || n.turns >= nominationLongest
 		if over && len(back) < wakeErrands {
@@ -144,14 +147,10 @@ func (w *waker) promise() {
 	}
 }
 
-// refusedNominee notes that the pod did not get the node, but not the first time:
-// the nomination may have met with an attempt that kube-scheduler had begun
-// before, whose end was the nomination's too.
-func (w *waker) refusedNominee(n *nomination, at *waiter) {
-	if node, ok := w.state.Node(n.target.Node); ok && at.vain > 0 {
-		at.try(node)
-	}
-}
+// crossed reports whether a refusal so many turns after a nomination is taken for
+// that of an attempt which kube-scheduler had begun before. It may have ended the
+// nomination, which is made once more then.
+func crossed(turns int, again bool) bool { return turns <= 1 && !again }
 
 func (c *claim) target() Target {
 	p := &c.placement

@@ -176,25 +176,40 @@ func TestNominatesNothingThatSuitsNoMore(t *testing.T) {
 	})
 }
 
-// A nomination that a refusal has not ended is taken back. The first may have met
-// an attempt that was under way, so there is a second; after that it is known
-// that the pod does not get this state of the node, and it is left alone.
+// A nomination may meet with an attempt that was under way, which ends it: it is
+// made once more, before the back-off is over. After that it is known that the
+// pod does not get this state of the node, and it is left alone.
+func TestNominationThatMeetsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd(1)
+		c.wakes(t)
+		c.waitsUnseen(t, "waiter")
+		time.Sleep(900 * time.Millisecond)
+		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}})
+		c.misses(t, "waiter")
+		time.Sleep(time.Second)
+		both := []string{"waiter@n1", "waiter@n1"}
+		c.mustHaveNominated(t, history{Nominated: both})
+		for range 360 { // an hour
+			c.misses(t, "waiter")
+			time.Sleep(10 * time.Second)
+		}
+		c.mustHaveNominated(t, history{Nominated: both, Withdrawn: both[:1]})
+	})
+}
+
+// A nomination that a refusal has not ended is taken back, and not made again.
 func TestNominationsInVainAreTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := inACrowd(1)
 		c.wakes(t)
 		c.waitsUnseen(t, "waiter")
-		time.Sleep(time.Second)
-		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}})
-		c.misses(t, "waiter")
 		time.Sleep(1500 * time.Millisecond)
-		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}, Withdrawn: []string{"waiter@n1"}})
 		for range 360 { // an hour
 			c.misses(t, "waiter")
 			time.Sleep(10 * time.Second)
 		}
-		both := []string{"waiter@n1", "waiter@n1"}
-		c.mustHaveNominated(t, history{Nominated: both, Withdrawn: both})
+		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}, Withdrawn: []string{"waiter@n1"}})
 	})
 }
 

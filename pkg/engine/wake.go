@@ -45,6 +45,7 @@ type claim struct {
 	turns     int // since it was made, or since the touch
 	touched   bool
 	nominated bool // touched, and pointed to the node
+	again     bool // a nomination of it has met with another attempt
 }
 
 // waker is what Wake remembers from turn to turn.
@@ -147,10 +148,11 @@ func (w *waker) holds(c *claim, at *waiter) bool {
 	if at == nil {
 		return false
 	}
-	if at.refusals != c.refusals && !c.touched && w.sampled() {
+	if at.refusals != c.refusals && w.sampled() && (!c.touched || crossed(c.turns, c.again)) {
 		// Of a sample without the node. What kube-scheduler does about the
 		// refusal ends a nomination: that has to be over first.
-		c.refusals, c.turns = at.refusals, 0
+		c.again = c.touched
+		c.refusals, c.turns, c.touched, c.nominated = at.refusals, 0, false, false
 	}
 	if at.refusals != c.refusals || c.touched && c.turns > wakePatience {
 		w.inVain(c, at)
