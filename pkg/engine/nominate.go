@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // shownWhole is the number of nodes up to which kube-scheduler looks at all of
@@ -43,7 +45,8 @@ type nomination struct {
 	target   Target
 	refusals int // of the pod by then
 	refused  bool
-	turns    int // since it was made, or since the refusal after it
+	turns    int  // since it was made, or since the refusal after it
+	again    bool // the one before has met with another attempt
 }
 
 // errandTime bounds one errand.
@@ -102,7 +105,7 @@ func (w *waker) wake(c *claim) errand {
 	t := errand{Target: c.target()}
 	if c.nominated {
 		t.deed = toNominate
-		w.nominations[t.Pod] = &nomination{target: t.Target, refusals: c.refusals}
+		w.nominations[t.Pod] = &nomination{target: t.Target, refusals: c.refusals, again: c.again}
 	}
 	return t
 }
@@ -119,8 +122,10 @@ func (w *waker) withdraw() (back []errand) {
 		}
 		n.turns++
 		if at.refusals != n.refusals && !n.refused {
+			if node, ok := w.state.Node(n.target.Node); ok && !crossed(n.turns, n.again) {
+				at.try(node)
+			}
 			n.refused, n.turns = true, 0
-			w.refusedNominee(n, at)
 		}
 		over := n.refused && n.turns >= nominationEnds || n.turns >= nominationLongest
 		if over && len(back) < wakeErrands {
@@ -130,14 +135,22 @@ func (w *waker) withdraw() (back []errand) {
 	return back
 }
 
-// refusedNominee notes that the pod did not get the node, but not the first time:
-// the nomination may have met with an attempt that kube-scheduler had begun
-// before, whose end was the nomination's too.
-func (w *waker) refusedNominee(n *nomination, at *waiter) {
-	if node, ok := w.state.Node(n.target.Node); ok && at.vain > 0 {
-		at.try(node)
+// promise adds up what nominations take whose claims have ended, so that the
+// plan does not have it.
+func (w *waker) promise() {
+	w.promised = map[gpu.NodeID]main{}
+	for pod, n := range w.nominations {
+		if at := w.pods.byPod[pod]; at != nil && w.claims[pod] == nil {
+			was := w.promised[n.target.Node]
+			w.promised[n.target.Node] = main{was.cpu + at.request.CPU, was.memory + at.request.Memory}
+		}
 	}
 }
+
+// crossed reports whether a refusal so many turns after a nomination is taken for
+// that of an attempt which kube-scheduler had begun before. It may have ended the
+// nomination, which is made once more then.
+func crossed(turns int, again bool) bool { return turns <= 1 && !again }
 
 func (c *claim) target() Target {
 	p := &c.placement

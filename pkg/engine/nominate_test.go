@@ -176,25 +176,40 @@ func TestNominatesNothingThatSuitsNoMore(t *testing.T) {
 	})
 }
 
-// A nomination that a refusal has not ended is taken back. The first may have met
-// an attempt that was under way, so there is a second; after that it is known
-// that the pod does not get this state of the node, and it is left alone.
+// A nomination may meet with an attempt that was under way, which ends it: it is
+// made once more, before the back-off is over. After that it is known that the
+// pod does not get this state of the node, and it is left alone.
+func TestNominationThatMeetsAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd(1)
+		c.wakes(t)
+		c.waitsUnseen(t, "waiter")
+		time.Sleep(900 * time.Millisecond)
+		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}})
+		c.misses(t, "waiter")
+		time.Sleep(time.Second)
+		both := []string{"waiter@n1", "waiter@n1"}
+		c.mustHaveNominated(t, history{Nominated: both})
+		for range 360 { // an hour
+			c.misses(t, "waiter")
+			time.Sleep(10 * time.Second)
+		}
+		c.mustHaveNominated(t, history{Nominated: both, Withdrawn: both[:1]})
+	})
+}
+
+// A nomination that a refusal has not ended is taken back, and not made again.
 func TestNominationsInVainAreTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := inACrowd(1)
 		c.wakes(t)
 		c.waitsUnseen(t, "waiter")
-		time.Sleep(time.Second)
-		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}})
-		c.misses(t, "waiter")
 		time.Sleep(1500 * time.Millisecond)
-		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}, Withdrawn: []string{"waiter@n1"}})
 		for range 360 { // an hour
 			c.misses(t, "waiter")
 			time.Sleep(10 * time.Second)
 		}
-		both := []string{"waiter@n1", "waiter@n1"}
-		c.mustHaveNominated(t, history{Nominated: both, Withdrawn: both})
+		c.mustHaveNominated(t, history{Nominated: []string{"waiter@n1"}, Withdrawn: []string{"waiter@n1"}})
 	})
 }
 
@@ -228,6 +243,43 @@ func TestNominationOutlastsTheBackoff(t *testing.T) {
 		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n1"}})
 		time.Sleep(6 * time.Second)
 		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n1"}, Withdrawn: []string{"sleeps@n1"}})
+	})
+}
+
+// Room that nobody is on the way to comes first.
+func TestNominatesWhatNobodyIsOnTheWayTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd(1, 1)
+		c.wakes(t)
+		c.waitsUnseen(t, "sleeps")
+		time.Sleep(4 * time.Second)
+		c.waitsUnseen(t, "next")
+		time.Sleep(time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n2"}})
+	})
+}
+
+// A nomination keeps processors from pods of the same priority: while it lasts,
+// nobody is pointed to the node who would find too few of them.
+func TestNominationsDoNotBlockEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := inACrowd()
+		c.ledger.SetNode(ledger.Facts{ID: "n1", Cards: cards("n1", 2), CPU: 1500})
+		c.wakes(t)
+		for _, name := range []string{"sleeps", "next"} {
+			r := pod(name, whole(1))
+			r.CPU = 1000
+			c.server.create(r)
+			c.Filter(&r, []gpu.NodeID{"z000"})
+		}
+		time.Sleep(14 * time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1"}})
+		c.Forget("sleeps")
+		r := pod("next", whole(1))
+		r.CPU = 1000
+		c.Filter(&r, []gpu.NodeID{"z000"})
+		time.Sleep(2 * time.Second)
+		c.mustHaveNominated(t, history{Nominated: []string{"sleeps@n1", "next@n1"}})
 	})
 }
 

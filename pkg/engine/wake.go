@@ -45,6 +45,7 @@ type claim struct {
 	turns     int // since it was made, or since the touch
 	touched   bool
 	nominated bool // touched, and pointed to the node
+	again     bool // a nomination of it has met with another attempt
 }
 
 // waker is what Wake remembers from turn to turn.
@@ -56,9 +57,10 @@ type waker struct {
 	claims map[gpu.PodID]*claim
 	// nominations may still be on their pods.
 	nominations map[gpu.PodID]*nomination
-	made        int       // claims so far
-	judged      int       // nodes in this turn
-	resume      gpu.PodID // where the last turn stopped for want of time; "": at the first
+	promised    map[gpu.NodeID]main // what those take for kube-scheduler, beside the plan
+	made        int                 // claims so far
+	judged      int                 // nodes in this turn
+	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
 	// open has the nodes on which a claim has come to nothing in this turn:
@@ -110,6 +112,7 @@ func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	}
 	errands := w.withdraw()
 	errands = append(errands, w.keep(wakeErrands-len(errands))...)
+	w.promise()
 	w.find()
 	return errands
 }
@@ -145,10 +148,11 @@ func (w *waker) holds(c *claim, at *waiter) bool {
 	if at == nil {
 		return false
 	}
-	if at.refusals != c.refusals && !c.touched && w.sampled() {
+	if at.refusals != c.refusals && w.sampled() && (!c.touched || crossed(c.turns, c.again)) {
 		// Of a sample without the node. What kube-scheduler does about the
 		// refusal ends a nomination: that has to be over first.
-		c.refusals, c.turns = at.refusals, 0
+		c.again = c.touched
+		c.refusals, c.turns, c.touched, c.nominated = at.refusals, 0, false, false
 	}
 	if at.refusals != c.refusals || c.touched && c.turns > wakePatience {
 		w.inVain(c, at)
@@ -173,7 +177,7 @@ func (w *waker) take(p gpu.Placement) bool {
 // its cards by itself.
 func (w *waker) moves(c *claim, at *waiter) bool {
 	n, ok := w.plan.Node(c.placement.Node)
-	if !ok || !hasMain(n, &at.request) {
+	if !ok || !w.hasMain(n, &at.request) {
 		return false
 	}
 	p, v := w.pipe.Assign(&pipeline.Cycle{Request: &at.request, Nodes: 1}, n)
@@ -223,7 +227,7 @@ func (w *waker) find() {
 }
 
 // candidates returns the nodes of which it is not known that the pod does not
-// fit them.
+// fit them. Those come last to which somebody is still on the way.
 func (w *waker) candidates(at *waiter) []*ledger.Node {
 	nodes := w.state.Since(at.seen)
 	for _, id := range w.open {
@@ -231,6 +235,11 @@ func (w *waker) candidates(at *waiter) []*ledger.Node {
 			nodes = append(nodes, n)
 		}
 	}
+	slices.SortStableFunc(nodes, func(a, b *ledger.Node) int {
+		_, one := w.promised[a.ID]
+		_, other := w.promised[b.ID]
+		return falseFirst(one, other)
+	})
 	return nodes
 }
 
@@ -241,7 +250,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
-		if at.tried[n.ID] == n.Version || !hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
+		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
 			continue
 		}
 		w.judged += suitsCosts
@@ -256,8 +265,15 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	return nil
 }
 
+// main is processors and main memory.
+type main struct {
+	cpu    gpu.MilliCPU
+	memory gpu.Bytes
+}
+
 // hasMain reports whether the node has the processors and the main memory, which
 // kube-scheduler asks for before it asks us.
-func hasMain(n *ledger.Node, r *gpu.Request) bool {
-	return (n.CPU == 0 || n.UsedCPU+r.CPU <= n.CPU) && (n.Memory == 0 || n.UsedMemory+r.Memory <= n.Memory)
+func (w *waker) hasMain(n *ledger.Node, r *gpu.Request) bool {
+	p := w.promised[n.ID]
+	return (n.CPU == 0 || n.UsedCPU+p.cpu+r.CPU <= n.CPU) && (n.Memory == 0 || n.UsedMemory+p.memory+r.Memory <= n.Memory)
 }
