@@ -54,6 +54,13 @@ chaos: controlplane ## pods come and go for DURATION while everything around the
 bench: ## benchmarks in process
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/... ./test/bench
 
+NODES ?= 5000
+PODS  ?= 40000
+
+.PHONY: bench-scale
+bench-scale: controlplane ## memory, start, and /filter under a storm of events, with NODES nodes and PODS pods on a real API server (some 10 min)
+	@CGO_ENABLED=0 $(GO) run ./test/bench/scale/cmd --nodes $(NODES) --pods $(PODS)
+
 .PHONY: generate
 generate: ## write all generated files anew
 	$(GO) generate ./...
