@@ -25,7 +25,7 @@ type Cluster struct {
 // NewCluster returns a cluster that tells books what it sees, once it runs.
 func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(new(slimmer).slim), informers.WithTweakListOptions(consistent))
+		informers.WithTransform(newSlimmer().slim), informers.WithTweakListOptions(consistent))
 	core := factory.Core().V1()
 	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister()}
 	for name, follow := range map[string]struct {

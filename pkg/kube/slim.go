@@ -1,6 +1,8 @@
 package kube
 
 import (
+	"maps"
+	"reflect"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +22,14 @@ import (
 //   - a pod that waits for its node: what codec.Request and a Binding go by, all
 //     annotations among them, and its wishes about nodes;
 //   - a bound pod: what codec.Placement goes by, its end, and its grace period.
-type slimmer struct{ lists lists }
+type slimmer struct {
+	lists lists
+	marks map[string]string // the labels of a pod that we have bound; never edited
+}
+
+func newSlimmer() *slimmer {
+	return &slimmer{marks: map[string]string{codec.BoundByLabel: codec.BoundByValue}}
+}
 
 // slim is a cache.TransformFunc. It may come more than once to one object, and
 // changes it in place.
@@ -75,7 +84,10 @@ func (s *slimmer) pod(p *corev1.Pod) corev1.Pod {
 	if p.Spec.NodeName == "" {
 		waiting(p, &slim)
 	} else {
-		bound(p, &slim)
+		s.bound(p, &slim)
+	}
+	if plain(&slim) {
+		slim.Status.InitContainerStatuses, slim.Status.ContainerStatuses, slim.Status.EphemeralContainerStatuses = nil, nil, nil
 	}
 	return slim
 }
@@ -91,7 +103,7 @@ func waiting(p, slim *corev1.Pod) {
 
 // bound adds what is read of a pod that has a node. The copy of the record that
 // is there for HAMi's readers goes, and the names of all are one string.
-func bound(p, slim *corev1.Pod) {
+func (s *slimmer) bound(p, slim *corev1.Pod) {
 	annotations, labels := codec.ReadOfBound()
 	slim.Annotations, slim.Labels = pick(p.Annotations, annotations), pick(p.Labels, labels)
 	for key, value := range slim.Annotations {
@@ -99,6 +111,42 @@ func bound(p, slim *corev1.Pod) {
 			slim.Annotations[key] = p.Spec.NodeName // the string that is there already
 		}
 	}
+	if maps.Equal(slim.Labels, s.marks) {
+		slim.Labels = s.marks
+	}
+}
+
+// plain reports whether the statuses of a pod's containers say nothing: its end
+// is not near, so that it does not matter which of them run, and each has what
+// the pod asks for, as all have but those that are being resized.
+func plain(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || len(p.Status.Conditions) > 0 {
+		return false
+	}
+	asked := map[string]corev1.ResourceList{}
+	for _, all := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range all {
+			if _, twice := asked[all[i].Name]; twice {
+				return false // the API server lets nobody through with that
+			}
+			asked[all[i].Name] = all[i].Resources.Requests
+		}
+	}
+	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range all {
+			c := &all[i]
+			if c.AllocatedResources != nil && !same(c.AllocatedResources, asked[c.Name]) ||
+				c.Resources != nil && c.Resources.Requests != nil && !same(c.Resources.Requests, asked[c.Name]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// same reports whether two lists are one, as lists make them of equal ones.
+func same(a, b corev1.ResourceList) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 func (s *slimmer) status(p *corev1.PodStatus) corev1.PodStatus {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,7 +73,7 @@ func oneOf[T any](c randfill.Continue, all ...T) T { return all[c.Intn(len(all))
 // filler fills objects with what means something here, and with anything
 // elsewhere.
 func filler(seed int64) *randfill.Filler {
-	return randfill.NewWithSeed(seed).NilChance(.3).NumElements(0, 3).MaxDepth(12).Funcs(
+	return randfill.NewWithSeed(seed).NilChance(.3).NumElements(0, 2).MaxDepth(8).Funcs(
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse(oneOf(c, "0", "1", "2", "100m", "1.5", "10000", "40Gi", "1e3"))
 		},
@@ -157,14 +158,14 @@ func someNode(seed int64) *corev1.Node {
 	return node
 }
 
-const someObjects = 3000
+const someObjects = 600
 
 // What is read of a slim object is what is read of the whole, whatever is in it.
 func TestSlimReadsLikeTheWhole(t *testing.T) {
-	s := new(slimmer)
+	s := newSlimmer()
 	for seed := range int64(someObjects) {
 		pod := somePod(t, seed)
-		want := readPod(pod.DeepCopy())
+		want := readPod(pod)
 		slimmed := pod.DeepCopy()
 		for range 2 { // informers may do it twice
 			if _, err := s.slim(slimmed); err != nil {
@@ -175,12 +176,12 @@ func TestSlimReadsLikeTheWhole(t *testing.T) {
 			}
 		}
 		node := someNode(seed)
-		whole := readNode(node.DeepCopy())
+		whole := readNode(node)
 		for range 2 {
 			if _, err := s.slim(node); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(whole, readNode(node)); diff != "" {
+			if diff := cmp.Diff(whole, readNode(node), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("node %d (-whole +slim):\n%s", seed, diff)
 			}
 		}
@@ -218,12 +219,13 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 
 // A pod of which something is read anew is never taken for the same.
 func TestNothingThatIsReadIsPassedOver(t *testing.T) {
-	s := new(slimmer)
+	s := newSlimmer()
 	same := 0
 	for seed := range int64(someObjects) {
 		before, after := somePod(t, seed&^1), somePod(t, seed&^1)
 		change(after, somePod(t, seed+someObjects), int(seed))
-		want := cmp.Equal(readPod(before.DeepCopy()), readPod(after.DeepCopy()))
+		before.ResourceVersion, after.ResourceVersion = "1", "2" // which says nothing
+		want := cmp.Equal(readPod(before), readPod(after), cmpopts.IgnoreFields(podRead{}, "Version"))
 		_, _ = s.slim(before)
 		_, _ = s.slim(after)
 		got := samePod(before, after)
@@ -251,12 +253,11 @@ func change(pod, other *corev1.Pod, nth int) {
 
 // What is kept is what is read and no more.
 func TestSlimDrops(t *testing.T) {
-	s := new(slimmer)
+	s := newSlimmer()
 	pod := richPod(t, "p", "GPU-a", 0)
 	want := boundPod(t, "p", func(p *corev1.Pod) {
 		p.Annotations = map[string]string{codec.AnnotationAllocation: p.Annotations[codec.AnnotationAllocation], codec.AnnotationHAMiNode: "n1"}
-		p.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: p.Spec.Containers[0].Resources.Limits, Requests: p.Spec.Containers[0].Resources.Limits}
-		p.Status.ContainerStatuses[0].AllocatedResources = p.Spec.Containers[0].Resources.Limits
+		p.Status.ContainerStatuses = nil // which has what it asks for, and whose end is not near
 	})
 	if _, err := s.slim(pod); err != nil {
 		t.Fatal(err)
@@ -281,8 +282,8 @@ func TestSlimDrops(t *testing.T) {
 
 // A bound pod in the cache is a few KiB, whatever it was.
 func TestBytesOfABoundPod(t *testing.T) {
-	const pods, most = 2000, 3500
-	s := new(slimmer)
+	const pods, most = 2000, 3000
+	s := newSlimmer()
 	kept := make([]*corev1.Pod, 0, pods)
 	before := heap()
 	for i := range pods {
