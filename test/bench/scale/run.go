@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,7 +61,11 @@ func (s *stage) fill(ctx context.Context) error {
 // start starts the scheduler and waits until it is ready.
 func (s *stage) start(ctx context.Context) error {
 	began := time.Now()
-	if err := s.cluster.StartExtender(ctx, cluster.Extender{Audit: s.Audit}); err != nil {
+	err := s.cluster.StartExtender(ctx, cluster.Extender{Audit: s.Audit})
+	for try := 0; try < patience && errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil; try++ {
+		err = cluster.Eventually(ctx, "the extender", s.answers)
+	}
+	if err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -70,6 +75,27 @@ func (s *stage) start(ctx context.Context) error {
 	}
 	s.Say("ready: %.1f s after caches synced, %.1f s after the start", after.Seconds(), took.Seconds())
 	return s.usage("ready")
+}
+
+// patience is how many minutes more the scheduler may take to be ready: on a
+// machine that does other things, the API server needs long for so many pods.
+const patience = 5
+
+// answers says whether the scheduler is ready.
+func (s *stage) answers(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cluster.ExtenderURL()+"/readyz", nil)
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("readyz answers %s", answer.Status)
+	}
+	return nil
 }
 
 // usage says what the scheduler has taken so far.
