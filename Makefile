@@ -54,13 +54,18 @@ chaos: controlplane ## pods come and go for DURATION while everything around the
 bench: ## benchmarks in process
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/... ./test/bench
 
-NODES  ?= 1000
-PODS   ?= 3000
-ROUNDS ?= 3
-
 .PHONY: bench-e2e
+bench-e2e: NODES ?= 1000
+bench-e2e: PODS ?= 3000
+bench-e2e: ROUNDS ?= 3
 bench-e2e: controlplane ## pods a second on a real control plane, without an extender and with ours: PODS on NODES, ROUNDS times (3000, 1000, 3: about 15 min)
 	@CGO_ENABLED=0 $(GO) run ./test/bench/e2e/cmd --nodes $(NODES) --pods $(PODS) --rounds $(ROUNDS) --commit $(VERSION)
+
+.PHONY: bench-scale
+bench-scale: NODES ?= 5000
+bench-scale: PODS ?= 40000
+bench-scale: controlplane ## memory, start, and /filter under a storm of events, with NODES nodes and PODS pods on a real API server (some 10 min)
+	@CGO_ENABLED=0 $(GO) run ./test/bench/scale/cmd --nodes $(NODES) --pods $(PODS)
 
 .PHONY: generate
 generate: ## write all generated files anew

@@ -27,6 +27,7 @@ const (
 )
 
 func main() {
+	boundGarbage()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

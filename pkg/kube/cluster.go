@@ -3,9 +3,9 @@ package kube
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
@@ -19,13 +19,14 @@ type Cluster struct {
 	books   *Books
 	pods    corelisters.PodLister
 	nodes   corelisters.NodeLister
-	told    []cache.ResourceEventHandlerRegistration
+	caches  []cache.DoneChecker // are done once the first lists are here
+	told    []cache.DoneChecker // are done once the books have been told of them
 }
 
 // NewCluster returns a cluster that tells books what it sees, once it runs.
 func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(slim), informers.WithTweakListOptions(consistent))
+		informers.WithTransform(newSlimmer().slim), informers.WithTweakListOptions(consistent))
 	core := factory.Core().V1()
 	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister(), nodes: core.Nodes().Lister()}
 	for name, follow := range map[string]struct {
@@ -39,7 +40,8 @@ func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("follow %s: %w", name, err)
 		}
-		c.told = append(c.told, told)
+		c.caches = append(c.caches, follow.informer.HasSyncedChecker())
+		c.told = append(c.told, told.HasSyncedChecker())
 	}
 	return c, nil
 }
@@ -59,23 +61,11 @@ func consistent(o *metav1.ListOptions) {
 	}
 }
 
-// slim drops what nobody here reads and what makes up much of an object.
-func slim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		o.ManagedFields = nil
-	case *corev1.Node:
-		o.ManagedFields = nil
-		o.Status.Images = nil
-	}
-	return object, nil
-}
-
 // Ready reports whether the books have been told of everything in the first
 // lists. That the informers have it is not enough: their handlers run behind.
 func (c *Cluster) Ready() bool {
 	for _, t := range c.told {
-		if !t.HasSynced() {
+		if !cache.IsDone(t) {
 			return false
 		}
 	}
@@ -95,20 +85,45 @@ const expiry = time.Second
 func (c *Cluster) Run(ctx context.Context) error {
 	c.factory.StartWithContext(ctx)
 	defer c.factory.Shutdown() // waits for the informers, which ctx has ended
+	var start sync.WaitGroup
+	start.Go(func() { c.announce(ctx) })
+	defer start.Wait()
 	tick := time.NewTicker(expiry)
 	defer tick.Stop()
-	for ready := false; ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
 			c.books.Expire()
-			if !ready && c.Ready() {
-				ready = true
-				c.books.Logger.Info("ready: the ledger has been built", "nodes", c.books.Ledger.Snapshot().Len(), "pods", len(c.books.Ledger.Pods()))
-			}
 		}
 	}
+}
+
+// announce says how far the start has come, and how long each part took.
+func (c *Cluster) announce(ctx context.Context) {
+	b, began := c.books, c.books.Now()
+	if !done(ctx, c.caches) {
+		return
+	}
+	synced := b.Now()
+	b.Logger.Info("caches synced: the API server's nodes and pods are here", "took", synced.Sub(began))
+	if !done(ctx, c.told) {
+		return
+	}
+	b.Logger.Info("ready: the ledger has been built", "nodes", b.Ledger.Snapshot().Len(), "pods", len(b.Ledger.Pods()), "afterCaches", b.Now().Sub(synced))
+}
+
+// done waits until all are done; false when ctx ends before.
+func done(ctx context.Context, all []cache.DoneChecker) bool {
+	for _, c := range all {
+		select {
+		case <-c.Done():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
 }
 
 // Expire ends the holds that have lingered long enough.

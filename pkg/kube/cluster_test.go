@@ -122,14 +122,15 @@ func TestWatchReachesTheLedger(t *testing.T) {
 	until(c.Ready)
 	pod := boundPod(t, "p")
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	pod.Spec.Containers[0].Image = "image"
 	server.news <- watchEvent("ADDED", "Pod", pod)
 	until(func() bool { return standing(s.Ledger, "uid-p") == "bound" })
 	seen, err := c.Pods().Pods("ns").Get("p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if seen.ManagedFields != nil {
-		t.Error("managed fields are kept")
+	if seen.ManagedFields != nil || seen.Spec.Containers[0].Image != "" {
+		t.Error("the cache keeps what nobody reads")
 	}
 	server.news <- watchEvent("DELETED", "Pod", boundPod(t, "p", ended(corev1.PodFailed)))
 	until(func() bool { return standing(s.Ledger, "uid-p") == "none" })
@@ -177,23 +178,6 @@ func TestConsistent(t *testing.T) {
 		if diff := cmp.Diff(metav1.ListOptions{ResourceVersion: want}, o); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", given, diff)
 		}
-	}
-}
-
-func TestSlim(t *testing.T) {
-	node := newNode("n1", devices)
-	node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
-	node.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
-	for range 2 { // informers may do it twice
-		if _, err := slim(node); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(newNode("n1", devices), node); diff != "" {
-		t.Errorf("node (-want +got):\n%s", diff)
-	}
-	if _, err := slim(gpu.PodID("anything")); err != nil {
-		t.Errorf("another kind: %v", err)
 	}
 }
 

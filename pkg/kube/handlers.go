@@ -8,7 +8,7 @@ import (
 func nodeHandler(b *Books) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { b.NodeSeen(o.(*corev1.Node)) },
-		UpdateFunc: func(_, o any) { b.NodeSeen(o.(*corev1.Node)) },
+		UpdateFunc: func(before, after any) { b.NodeChanged(before.(*corev1.Node), after.(*corev1.Node)) },
 		DeleteFunc: func(o any) {
 			if node, _ := last[*corev1.Node](o); node != nil {
 				b.NodeGone(node)
@@ -27,7 +27,7 @@ func podHandler(b *Books) cache.ResourceEventHandler {
 				// nobody was looking: only the name is the same.
 				b.PodGone(was, false)
 			}
-			b.PodSeen(is)
+			b.PodChanged(was, is)
 		},
 		DeleteFunc: func(o any) {
 			if pod, certain := last[*corev1.Pod](o); pod != nil {

@@ -1,0 +1,246 @@
+package kube
+
+import (
+	"maps"
+	"reflect"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/pkg/codec"
+)
+
+// slimmer makes small objects of those that informers keep: it picks what is read
+// here, and drops all the rest. A pod is some 15 KiB in memory as it comes and 3
+// as it is kept, so 40,000 of them make the difference between one and several
+// hundred MiB.
+//
+// What is kept of whom:
+//   - a node: what codec.Facts goes by, and what decides whether it takes a pod
+//     at all (labels, taints);
+//   - a pod that waits for its node: what codec.Request and a Binding go by, all
+//     annotations among them, its wishes about nodes, and who has nominated which;
+//   - a bound pod: what codec.Placement goes by, its end, and its grace period.
+type slimmer struct {
+	lists lists
+	marks map[string]string // the labels of a pod that we have bound; never edited
+}
+
+func newSlimmer() *slimmer {
+	return &slimmer{marks: map[string]string{codec.BoundByLabel: codec.BoundByValue}}
+}
+
+// slim is a cache.TransformFunc. It may come more than once to one object, and
+// changes it in place.
+func (s *slimmer) slim(object any) (any, error) {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		*o = s.pod(o)
+	case *corev1.Node:
+		*o = s.node(o)
+	}
+	return object, nil
+}
+
+func (s *slimmer) node(n *corev1.Node) corev1.Node {
+	slim := corev1.Node{
+		ObjectMeta: identity(&n.ObjectMeta),
+		Spec:       corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, Taints: n.Spec.Taints},
+		Status: corev1.NodeStatus{
+			Allocatable: s.lists.one(n.Status.Allocatable),
+			NodeInfo:    corev1.NodeSystemInfo{BootID: n.Status.NodeInfo.BootID},
+		},
+	}
+	slim.Labels = shared(n.Labels)
+	for key, value := range n.Annotations {
+		if codec.ReadOfNode(key) {
+			put(&slim.Annotations, key, value)
+		}
+	}
+	for i := range n.Status.Conditions {
+		// Without its times, which every heartbeat changes.
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: c.Status})
+		}
+	}
+	return slim
+}
+
+// pod picks what is read of any pod, and then of one that is bound or is not.
+func (s *slimmer) pod(p *corev1.Pod) corev1.Pod {
+	slim := corev1.Pod{
+		ObjectMeta: identity(&p.ObjectMeta),
+		Spec: corev1.PodSpec{
+			NodeName:                      p.Spec.NodeName,
+			InitContainers:                s.containers(p.Spec.InitContainers),
+			Containers:                    s.containers(p.Spec.Containers),
+			Overhead:                      s.lists.one(p.Spec.Overhead),
+			Resources:                     s.requirements(p.Spec.Resources),
+			TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
+		},
+		Status: s.status(&p.Status),
+	}
+	if p.Spec.NodeName == "" {
+		waiting(p, &slim)
+	} else {
+		s.bound(p, &slim)
+	}
+	if plain(&slim) {
+		slim.Status.InitContainerStatuses, slim.Status.ContainerStatuses, slim.Status.EphemeralContainerStatuses = nil, nil, nil
+	}
+	return slim
+}
+
+// waiting adds what is read of a pod that has no node.
+func waiting(p, slim *corev1.Pod) {
+	slim.Annotations, slim.Labels = p.Annotations, p.Labels
+	slim.Spec.NodeSelector = p.Spec.NodeSelector
+	slim.Spec.Affinity = p.Spec.Affinity
+	slim.Spec.Tolerations = p.Spec.Tolerations
+	slim.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
+	slim.Spec.Priority = p.Spec.Priority
+	slim.Status.NominatedNodeName = p.Status.NominatedNodeName
+}
+
+// bound adds what is read of a pod that has a node. The copy of the record that
+// is there for HAMi's readers goes, and the names of all are one string.
+func (s *slimmer) bound(p, slim *corev1.Pod) {
+	annotations, labels := codec.ReadOfBound()
+	slim.Annotations, slim.Labels = pick(p.Annotations, annotations), pick(p.Labels, labels)
+	for key, value := range slim.Annotations {
+		if value == p.Spec.NodeName {
+			slim.Annotations[key] = p.Spec.NodeName // the string that is there already
+		}
+	}
+	if maps.Equal(slim.Labels, s.marks) {
+		slim.Labels = s.marks
+	}
+}
+
+// plain reports whether the statuses of a pod's containers say nothing: its end
+// is not near, so that it does not matter which of them run, and each has what
+// the pod asks for, as all have but those that are being resized.
+func plain(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed || len(p.Status.Conditions) > 0 {
+		return false
+	}
+	asked := map[string]corev1.ResourceList{}
+	for _, all := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range all {
+			if _, twice := asked[all[i].Name]; twice {
+				return false // the API server lets nobody through with that
+			}
+			asked[all[i].Name] = all[i].Resources.Requests
+		}
+	}
+	for _, all := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for i := range all {
+			c := &all[i]
+			if c.AllocatedResources != nil && !same(c.AllocatedResources, asked[c.Name]) ||
+				c.Resources != nil && c.Resources.Requests != nil && !same(c.Resources.Requests, asked[c.Name]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// same reports whether two lists are one, as lists make them of equal ones.
+func same(a, b corev1.ResourceList) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+func (s *slimmer) status(p *corev1.PodStatus) corev1.PodStatus {
+	slim := corev1.PodStatus{
+		Phase:                      p.Phase,
+		InitContainerStatuses:      s.statuses(p.InitContainerStatuses),
+		ContainerStatuses:          s.statuses(p.ContainerStatuses),
+		EphemeralContainerStatuses: s.statuses(p.EphemeralContainerStatuses),
+		Resources:                  s.requirements(p.Resources),
+		AllocatedResources:         s.lists.one(p.AllocatedResources),
+	}
+	for i := range p.Conditions {
+		// Which of the figures of a pod that is being resized count hangs on it.
+		if c := &p.Conditions[i]; c.Type == corev1.PodResizePending {
+			slim.Conditions = append(slim.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status, Reason: c.Reason})
+		}
+	}
+	return slim
+}
+
+func (s *slimmer) containers(all []corev1.Container) []corev1.Container {
+	if len(all) == 0 {
+		return nil
+	}
+	slim := make([]corev1.Container, len(all))
+	for i := range all {
+		c := &all[i]
+		slim[i] = corev1.Container{
+			Name:          one(c.Name),
+			RestartPolicy: c.RestartPolicy,
+			Resources:     corev1.ResourceRequirements{Limits: s.lists.one(c.Resources.Limits), Requests: s.lists.one(c.Resources.Requests)},
+		}
+	}
+	return slim
+}
+
+func (s *slimmer) statuses(all []corev1.ContainerStatus) []corev1.ContainerStatus {
+	if len(all) == 0 {
+		return nil
+	}
+	slim := make([]corev1.ContainerStatus, len(all))
+	for i := range all {
+		c := &all[i]
+		slim[i] = corev1.ContainerStatus{Name: one(c.Name), AllocatedResources: s.lists.one(c.AllocatedResources), Resources: s.requirements(c.Resources)}
+		if c.State.Running != nil {
+			slim[i].State.Running = &corev1.ContainerStateRunning{}
+		}
+	}
+	return slim
+}
+
+func (s *slimmer) requirements(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
+	if r == nil {
+		return nil
+	}
+	return &corev1.ResourceRequirements{Limits: s.lists.one(r.Limits), Requests: s.lists.one(r.Requests)}
+}
+
+// identity is what tells an object and its version from others, and how its end
+// stands.
+func identity(o *metav1.ObjectMeta) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: one(o.Namespace), Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
+		DeletionTimestamp: o.DeletionTimestamp, DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
+	}
+}
+
+// pick returns the entries of these keys, nil if there are none. The keys are
+// those given, which all objects then have in common.
+func pick(from map[string]string, keys []string) (picked map[string]string) {
+	for _, key := range keys {
+		if value, ok := from[key]; ok {
+			put(&picked, key, value)
+		}
+	}
+	return picked
+}
+
+func put(into *map[string]string, key, value string) {
+	if *into == nil {
+		*into = map[string]string{}
+	}
+	(*into)[key] = value
+}
+
+// shared returns the map with keys and values that equal ones of others share.
+func shared(from map[string]string) (all map[string]string) {
+	for key, value := range from {
+		put(&all, one(key), one(value))
+	}
+	return all
+}
+
+// one returns the one copy of a string that many objects have.
+func one(s string) string { return unique.Make(s).Value() }
