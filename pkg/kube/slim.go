@@ -12,9 +12,8 @@ import (
 )
 
 // slimmer makes small objects of those that informers keep: it picks what is read
-// here, and drops all the rest. A pod is some 15 KiB in memory as it comes and 3
-// as it is kept, so 40,000 of them make the difference between one and several
-// hundred MiB.
+// here, and drops all the rest. A bound pod is 2,300 bytes as it is kept, whatever it
+// was, which is 90 MiB for 40,000 of them.
 //
 // What is kept of whom:
 //   - a node: what codec.Facts goes by, and what decides whether it takes a pod

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -284,7 +285,7 @@ func TestSlimDrops(t *testing.T) {
 
 // A bound pod in the cache is a few KiB, whatever it was.
 func TestBytesOfABoundPod(t *testing.T) {
-	const pods, most = 2000, 3000
+	const pods, most = 2000, 2700
 	s := newSlimmer()
 	kept := make([]*corev1.Pod, 0, pods)
 	before := heap()
@@ -327,7 +328,7 @@ func richPod(t testing.TB, name string, card gpu.CardID, index int) *corev1.Pod 
 		p.Annotations["cni.example/status"] = "[{}]"
 		p.Labels["app"] = "train"
 		p.UID = types.UID("uid-" + name)
-		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: make([]byte, 2000)}}}
+		p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(strings.Repeat("x", 2000))}}
 		p.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "train"}}
 		c := &p.Spec.Containers[0]
 		c.Image, c.Command = "registry.example/train:1", []string{"python", "-m", "train"}
