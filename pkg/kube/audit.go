@@ -140,20 +140,32 @@ type finding struct {
 	text string
 }
 
-// recompute reads all pods from the store, past every cache, and returns what
-// those that count hold.
-func (a *Audit) recompute(ctx context.Context) (map[gpu.PodID]gpu.Placement, error) {
-	book := map[gpu.PodID]gpu.Placement{}
+// book is what the API server's pods add up to. Of the tens of thousands that the
+// ledger has on the same cards only the names are kept.
+type book struct {
+	active map[gpu.PodID]struct{}
+	unlike map[gpu.PodID]gpu.Placement // those that the ledger had otherwise when they were read
+}
+
+// recompute reads all pods from the store, past every cache.
+func (a *Audit) recompute(ctx context.Context) (book, error) {
+	second := book{active: map[gpu.PodID]struct{}{}, unlike: map[gpu.PodID]gpu.Placement{}}
 	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return a.Client.CoreV1().Pods("").List(ctx, o)
 	})
 	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		if pod, ok := o.(*corev1.Pod); ok && codec.Active(pod) {
-			book[gpu.PodID(pod.UID)] = codec.Placement(pod)
+		pod, ok := o.(*corev1.Pod)
+		if !ok || !codec.Active(pod) {
+			return nil
+		}
+		id, theirs := gpu.PodID(pod.UID), codec.Placement(pod)
+		second.active[id] = struct{}{}
+		if h, held := a.Books.Ledger.Hold(id); !lasts(&h, held, &theirs) || !alike(&h, &theirs) {
+			second.unlike[id] = theirs
 		}
 		return nil
 	})
-	return book, err
+	return second, err
 }
 
 const (
@@ -164,9 +176,9 @@ const (
 // differing returns the pods about which the books differ, ordered by pod: loose
 // are those that run with nothing to hold their cards for good. Holds of binds on
 // their way, and those that linger, are the ledger's alone.
-func (a *Audit) differing(second map[gpu.PodID]gpu.Placement) (loose, others []difference) {
-	for _, id := range slices.Sorted(maps.Keys(second)) {
-		theirs := second[id]
+func (a *Audit) differing(second book) (loose, others []difference) {
+	for _, id := range slices.Sorted(maps.Keys(second.unlike)) {
+		theirs := second.unlike[id]
 		h, held := a.Books.Ledger.Hold(id)
 		switch {
 		case !lasts(&h, held, &theirs):
@@ -176,7 +188,7 @@ func (a *Audit) differing(second map[gpu.PodID]gpu.Placement) (loose, others []d
 		}
 	}
 	for _, h := range a.Books.Ledger.Confirmed() {
-		if _, ok := second[h.Pod]; !ok {
+		if _, ok := second.active[h.Pod]; !ok {
 			others = append(others, difference{h.Placement, textOver})
 		}
 	}
