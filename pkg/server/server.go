@@ -58,6 +58,8 @@ type Config struct {
 	// BindTimeout is how long after its arrival a bind may still write. It has
 	// to lie below kube-scheduler's httpTimeout.
 	BindTimeout time.Duration
+	// Leadership says whether requests are decided here; nil: they always are.
+	Leadership Leadership
 }
 
 // Server answers kube-scheduler, and those who ask how it is.
