@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,8 @@ type Cluster struct {
 	controlPlane  *process
 	kubeScheduler *process
 	extender      *process
+
+	sentinels atomic.Int32 // policies by which it is seen that those before are in force
 }
 
 // Start builds what is missing and starts a control plane whose state and logs
