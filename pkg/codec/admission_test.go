@@ -97,12 +97,12 @@ func TestCarried(t *testing.T) {
 	pod.Annotations = map[string]string{
 		AnnotationAllocation: "", AnnotationEpoch: "", AnnotationPort: "", AnnotationPreemptCount: "", AnnotationContainers: "", AnnotationGPUType: "",
 		"heteroflow.io/visible-devices-12": "", "heteroflow.io/mem-limit-0": "", "heteroflow.io/core-limit-0": "", "heteroflow.io/core-limit-x": "",
-		AnnotationHAMiNode: "", AnnotationHAMiAllocated: "", "hami.io/gpu-type": "", "a/b": "",
+		AnnotationHAMiNode: "", AnnotationHAMiAllocated: "", "hami.io/vgpu-devices-allocated": "", "hami.io/gpu-type": "", "a/b": "",
 	}
 	pod.Labels = map[string]string{BoundByLabel: "x", "app": ""}
 	annotations, labels := Carried(pod)
 	want := []string{
-		"hami.io/bind-node", "hami.io/device-allocated", "heteroflow.io/allocation", "heteroflow.io/core-limit-0", "heteroflow.io/epoch",
+		"hami.io/bind-node", "hami.io/device-allocated", "hami.io/vgpu-devices-allocated", "heteroflow.io/allocation", "heteroflow.io/core-limit-0", "heteroflow.io/epoch",
 		"heteroflow.io/mem-limit-0", "heteroflow.io/port", "heteroflow.io/preempt-count", "heteroflow.io/visible-devices-12",
 	}
 	if diff := cmp.Diff(want, annotations); diff != "" {
