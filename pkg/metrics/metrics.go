@@ -25,6 +25,9 @@ type Metrics struct {
 	bindInFlight    prometheus.Gauge
 	admissions      *prometheus.CounterVec
 	admissionTime   *prometheus.HistogramVec
+	forwarded       *prometheus.CounterVec
+	held            *prometheus.HistogramVec
+	certificates    *prometheus.GaugeVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
 	podsTouched     prometheus.Counter
@@ -49,6 +52,9 @@ func New(v View) *Metrics {
 		bindInFlight:    gauge(nameBindInFlight),
 		admissions:      counters(nameAdmissions),
 		admissionTime:   histograms(nameAdmissionTime),
+		forwarded:       counters(nameForwarded),
+		held:            histograms(nameHeld),
+		certificates:    gauges(nameCertificate),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
 		podsTouched:     counter(namePodsTouched),
@@ -59,7 +65,7 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches,
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches,
 		newCollector(v),
 	)
 	return m
@@ -76,6 +82,12 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, o := range bindOutcomes() {
 		m.bindOutcomes.WithLabelValues(string(o))
+	}
+	for _, v := range routes() {
+		m.held.WithLabelValues(string(v))
+		for _, r := range forwardResults() {
+			m.forwarded.WithLabelValues(string(v), string(r))
+		}
 	}
 	for _, op := range admissionOperations() {
 		m.admissionTime.WithLabelValues(string(op))
@@ -119,6 +131,22 @@ func (m *Metrics) Admitted(op AdmissionOperation, o AdmissionOutcome, took time.
 	m.admissionTime.WithLabelValues(string(op)).Observe(took.Seconds())
 }
 
+// Forwarded counts one try to have a request answered by the leader.
+func (m *Metrics) Forwarded(v Verb, r ForwardResult) {
+	m.forwarded.WithLabelValues(string(v), string(r)).Inc()
+}
+
+// Held counts a request that has waited for a leader.
+func (m *Metrics) Held(v Verb, waited time.Duration) {
+	m.held.WithLabelValues(string(v)).Observe(waited.Seconds())
+}
+
+// Certificates says when the certificate in use and its authority expire.
+func (m *Metrics) Certificates(served, authority time.Time) {
+	m.certificates.WithLabelValues(CertificateServed).Set(float64(served.Unix()))
+	m.certificates.WithLabelValues(CertificateAuthority).Set(float64(authority.Unix()))
+}
+
 // EventDropped counts an event that nobody will see.
 func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
 
@@ -144,6 +172,11 @@ func counter(name string) prometheus.Counter {
 func gauge(name string) prometheus.Gauge {
 	f := family(name)
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: f.Name, Help: f.Help})
+}
+
+func gauges(name string) *prometheus.GaugeVec {
+	f := family(name)
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.Help}, f.labelNames())
 }
 
 // histograms starts at 0.1 ms: filter answers in less than a millisecond. The

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -60,13 +61,21 @@ type Config struct {
 	BindTimeout time.Duration
 	// Leadership says whether requests are decided here; nil: they always are.
 	Leadership Leadership
+	// Replicas is how the others are reached.
+	Replicas Replicas
 }
 
 // Server answers kube-scheduler, and those who ask how it is.
-type Server struct{ cfg Config }
+type Server struct {
+	cfg   Config
+	peers http.Client
+	room  *semaphore.Weighted // for the bodies of requests on their way to the leader
+}
 
 // New returns a server.
-func New(cfg Config) *Server { return &Server{cfg: cfg} }
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, peers: newClient(cfg.Replicas.Transport), room: semaphore.NewWeighted(mostWaiting)}
+}
 
 const notReady = "not ready: the ledger is still being built"
 
@@ -74,10 +83,20 @@ const notReady = "not ready: the ledger is still being built"
 // can bind pods.
 func (s *Server) Extender() http.Handler {
 	r := s.router()
-	r.POST("/filter", s.filter)
-	r.POST("/score", s.score)
-	r.POST("/bind", s.bind)
+	r.POST("/filter", s.led(s.filter))
+	r.POST("/score", s.led(s.score))
+	r.POST("/bind", s.led(s.bind))
 	r.GET("/debug/books", s.dump)
+	return s.observe(r)
+}
+
+// Replica returns the routes for the other replicas, which send on what they
+// were asked.
+func (s *Server) Replica() http.Handler {
+	r := newRouter()
+	r.POST("/filter", s.forwarded(s.filter))
+	r.POST("/score", s.forwarded(s.score))
+	r.POST("/bind", s.forwarded(s.bind))
 	return s.observe(r)
 }
 
