@@ -37,6 +37,15 @@ type config struct {
 	burst            int
 	version          bool
 
+	leaderElect    bool
+	leaseNamespace string
+	leaseDuration  time.Duration
+	renewDeadline  time.Duration
+	retryPeriod    time.Duration
+	fenceDelay     time.Duration
+
+	replicaAdvertise string // where other replicas reach this one; "" for nowhere
+
 	settings policy.Settings
 }
 
@@ -83,6 +92,7 @@ func (c *config) flags() *flag.FlagSet {
 	f.Float64Var(&c.qps, "kube-api-qps", 500, "requests a second to the API server")
 	f.IntVar(&c.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	f.BoolVar(&c.version, "version", false, "print the version")
+	c.leaderFlags(f)
 	klog.InitFlags(f)
 	return f
 }
@@ -102,6 +112,7 @@ func (c *config) check() error {
 		{"--bind-timeout", c.bindTimeout}, {"--lock-wait", c.lockWait},
 		{"--readback-timeout", c.readback}, {"--linger-timeout", c.linger}, {"--settle-interval", c.settle},
 		{"--audit-interval", c.audit},
+		{"--lease-duration", c.leaseDuration}, {"--renew-deadline", c.renewDeadline}, {"--retry-period", c.retryPeriod},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %v is not more than 0", d.flag, d.value))
@@ -116,7 +127,7 @@ func (c *config) check() error {
 	if c.burst < 1 {
 		errs = append(errs, fmt.Errorf("--kube-api-burst: %d is less than 1", c.burst))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.checkLeader()...)...)
 }
 
 func readPolicy(file string) (policy.Settings, error) {

@@ -32,6 +32,8 @@ func TestDefaults(t *testing.T) {
 		extenderAddress: "127.0.0.1:9000", metricsAddress: ":9395", admissionAddress: ":9443",
 		bindTimeout: 20 * time.Second, lockWait: 5 * time.Second, readback: 5 * time.Second, linger: time.Minute, settle: 30 * time.Second, audit: time.Minute,
 		qps: 500, burst: 1000, settings: policy.Default(),
+		leaderElect: true, leaseNamespace: "heteroflow-system", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
+		retryPeriod: 500 * time.Millisecond, fenceDelay: time.Second,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -41,7 +43,7 @@ func TestDefaults(t *testing.T) {
 func TestFlagsAreRead(t *testing.T) {
 	manifest := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {memoryReserve: {percent: 7, fixedMiB: 0}}\n")
 	got, err := parse(strings.Fields("--kubeconfig k --extender-address [::1]:1 --metrics-address 0.0.0.0:2 --admission-address :3 --tls-cert-file c --tls-private-key-file p --bind-timeout 9s --lock-wait 2s "+
-		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --audit-interval 8s --kube-api-qps 5.5 --kube-api-burst 6 -v=4 --policy "+manifest), nil)
+		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --audit-interval 8s --kube-api-qps 5.5 --kube-api-burst 6 --leader-elect=false --lease-namespace n --lease-duration 5s --renew-deadline 4s --retry-period 1s --fence-delay 0s -v=4 --policy "+manifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +54,7 @@ func TestFlagsAreRead(t *testing.T) {
 		admissionAddress: ":3", certFile: "c", keyFile: "p",
 		bindTimeout: 9 * time.Second, lockWait: 2 * time.Second, readback: 3 * time.Second, linger: 4 * time.Second, settle: 7 * time.Second, audit: 8 * time.Second,
 		qps: 5.5, burst: 6, settings: settings,
+		leaseNamespace: "n", leaseDuration: 5 * time.Second, renewDeadline: 4 * time.Second, retryPeriod: time.Second,
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{})); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
@@ -75,6 +78,12 @@ func TestMisuse(t *testing.T) {
 		"read-back takes all":   {"--bind-timeout 5s", "--readback-timeout: 5s leaves nothing of --bind-timeout, 5s"},
 		"no audits":             {"--audit-interval 0s", "--audit-interval: 0s"},
 		"negative lingering":    {"--linger-timeout -1m", "--linger-timeout: -1m0s"},
+		"lease nowhere":         {"--lease-namespace=", "--lease-namespace: is empty"},
+		"no lease":              {"--lease-duration 0s", "--lease-duration: 0s is not more than 0"},
+		"part of a second":      {"--lease-duration 10500ms", "--lease-duration: 10.5s is not a number of whole seconds"},
+		"renewed too late":      {"--renew-deadline 15s", "--renew-deadline: 15s leaves nothing of --lease-duration, 15s"},
+		"looks too seldom":      {"--retry-period 9s", "--retry-period: 9s leaves no time"},
+		"negative fence delay":  {"--fence-delay -1s", "--fence-delay: -1s"},
 		"no requests":           {"--kube-api-qps 0", "--kube-api-qps: 0"},
 		"not a number":          {"--kube-api-qps NaN", "--kube-api-qps: NaN"},
 		"no burst":              {"--kube-api-burst 0", "--kube-api-burst: 0"},

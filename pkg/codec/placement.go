@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,8 +33,18 @@ func Ended(pod *corev1.Pod) bool {
 // Ours reports whether the pod is bound with an allocation that can be read and
 // answers what the pod asks for.
 func Ours(pod *corev1.Pod) bool {
-	_, err := allocated(pod)
+	_, _, err := allocated(pod)
 	return err == nil && pod.Spec.NodeName != ""
+}
+
+// BoundIn returns the epoch that the pod was bound in; false if it is not Ours,
+// or says two different things about it.
+func BoundIn(pod *corev1.Pod) (epoch int64, ours bool) {
+	a, _, err := allocated(pod)
+	if err != nil || pod.Spec.NodeName == "" || pod.Annotations[AnnotationEpoch] != strconv.FormatInt(a.Epoch, 10) {
+		return 0, false
+	}
+	return a.Epoch, true
 }
 
 // Placement returns what a bound pod holds: the cards of its allocation; or, if
@@ -48,7 +59,7 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 		Tenant:    gpu.TenantID(pod.Namespace),
 	}
 	p.CPU, p.Memory = mainResources(pod)
-	grants, err := allocated(pod)
+	_, grants, err := allocated(pod)
 	if err != nil {
 		p.Foreign = foreign(pod)
 		return p
@@ -60,34 +71,35 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 // errNone says that a pod carries no allocation at all.
 var errNone = errors.New("no allocation")
 
-// allocated returns what the pod's allocation gives it, or why that cannot be
+// allocated returns the pod's allocation and what it gives, or why that cannot be
 // believed.
-func allocated(pod *corev1.Pod) ([]gpu.Grant, error) {
+func allocated(pod *corev1.Pod) (allocation, []gpu.Grant, error) {
 	text, ok := pod.Annotations[AnnotationAllocation]
 	if !ok {
-		return nil, errNone
+		return allocation{}, nil, errNone
 	}
 	// Our Binding writes all of these at once. A copy of a bound pod carries the
 	// original's record, and others may write one by hand.
 	if pod.Labels[BoundByLabel] != BoundByValue {
-		return nil, fmt.Errorf("label %s is missing: not bound by us", BoundByLabel)
+		return allocation{}, nil, fmt.Errorf("label %s is missing: not bound by us", BoundByLabel)
 	}
 	if node := pod.Annotations[AnnotationHAMiNode]; node != pod.Spec.NodeName {
-		return nil, fmt.Errorf("made for node %q", node)
+		return allocation{}, nil, fmt.Errorf("made for node %q", node)
 	}
 	a, err := decodeAllocation(text)
 	if err != nil {
-		return nil, err
+		return allocation{}, nil, err
 	}
 	// Who may sit beside whom is never taken from what a pod's author can write.
 	if a.Tenant != gpu.TenantID(pod.Namespace) {
-		return nil, fmt.Errorf("made for tenant %s", a.Tenant)
+		return allocation{}, nil, fmt.Errorf("made for tenant %s", a.Tenant)
 	}
 	wanted, err := asks(pod, policy.SliceCoresByForm)
 	if err != nil {
-		return nil, err
+		return allocation{}, nil, err
 	}
-	return a.grants(wanted)
+	grants, err := a.grants(wanted)
+	return a, grants, err
 }
 
 // foreign returns the claims of a pod whose cards are not known. Who asked a

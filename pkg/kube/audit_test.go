@@ -90,7 +90,7 @@ func (a *auditor) takes(card gpu.CardID, index int) bool {
 // onCard moves the pod's record to another card, as whoever edits it would.
 func onCard(t *testing.T, card gpu.CardID, index int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		annotations, err := codec.Annotations(whole(pod.Name, card, index), start())
+		annotations, err := codec.Annotations(whole(pod.Name, card, index), start(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -191,7 +191,7 @@ func TestNothingSentIsRefused(t *testing.T) {
 // The record replaces one that a copied pod brings along: it counts once.
 func TestSizeCountsReplacedAnnotationsOnce(t *testing.T) {
 	placement := whole("p", "GPU-a", 0)
-	added, err := codec.Annotations(placement, start())
+	added, err := codec.Annotations(placement, start(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestBindSendsPodAndCardsAsOne(t *testing.T) {
 	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), placement); err != nil {
 		t.Fatal(err)
 	}
-	annotations, err := codec.Annotations(placement, start())
+	annotations, err := codec.Annotations(placement, start(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

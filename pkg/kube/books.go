@@ -32,6 +32,9 @@ type Books struct {
 	InventoryError func()
 	Settled        func(gpu.PodID)
 	Gone           func(gpu.PodID)
+	// Appeared is told of bound pods that were not known to be bound; nil: nobody
+	// is.
+	Appeared func(*corev1.Pod, *gpu.Placement)
 
 	mu     sync.Mutex            // held for each move, so that what it is based on still holds
 	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory; told once
@@ -93,7 +96,11 @@ func (b *Books) podSeen(pod *corev1.Pod) {
 		p := codec.Placement(pod)
 		b.keepCards(pod, &p)
 		b.tellForeign(pod, &p)
+		h, held := b.Ledger.Hold(id)
 		b.Ledger.Confirm(p)
+		if b.Appeared != nil && !lasts(&h, held, &p) {
+			b.Appeared(pod, &p)
+		}
 	case codec.Ended(pod):
 		b.left.add(id, b.Now())
 		b.Ledger.Release(id)

@@ -205,6 +205,11 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
+	return append(countedFamilies(), leadershipFamilies()...)
+}
+
+// countedFamilies are all but those about leadership.
+func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
 	operation := Label{Name: "operation", Values: texts(admissionOperations())}

@@ -32,12 +32,16 @@ type Metrics struct {
 	inventoryErrors prometheus.Counter
 	podsTouched     prometheus.Counter
 	mismatches      prometheus.Gauge
+	clashes         prometheus.Counter
 }
 
 // View is what is read, not counted, when the metrics are scraped.
 type View struct {
 	Ledger func() ledger.Snapshot
 	Ready  func() bool
+	// Leadership is nil for a scheduler that runs alone: then it leads when it is
+	// ready.
+	Leadership func() Leadership
 }
 
 // New registers all metrics on a registry of their own.
@@ -59,14 +63,18 @@ func New(v View) *Metrics {
 		inventoryErrors: counter(nameInventoryErrors),
 		podsTouched:     counter(namePodsTouched),
 		mismatches:      gauge(nameMismatches),
+		clashes:         counter(nameClashes),
 	}
 	m.startAtZero()
+	if v.Leadership == nil {
+		v.Leadership = func() Leadership { return Leadership{Leading: v.Ready(), Fence: FenceStandby} }
+	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches,
-		newCollector(v),
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches, m.clashes,
+		newCollector(v), newLeadership(v.Leadership),
 	)
 	return m
 }
