@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -187,26 +188,21 @@ func readKeys(files map[string][]byte, name string) ([]crypto.Signer, error) {
 // the authorities of these sets, and until a day after the first one's leaf was
 // made also those that were found, as some replica may show a leaf of theirs.
 func Bundle(found []byte, now time.Time, current Set, others ...Set) []byte {
-	var all []pair
-	add := func(p pair) {
-		for _, known := range all {
-			if same(known, p) {
-				return
-			}
-		}
-		all = append(all, p)
-	}
-	for _, s := range append([]Set{current}, others...) {
-		for _, a := range s.authorities {
-			add(a)
-		}
-	}
+	trusted := slices.Clone(current.authorities)
 	if now.Before(current.leaf.made().Add(Overlap)) {
-		for _, p := range livingIn(found, now) {
-			add(p)
+		trusted = append(trusted, livingIn(found, now)...) // in their order, or replicas would change it for ever
+	}
+	return bundle(once(append(trusted, all(others)...)))
+}
+
+// once leaves out those that come a second time.
+func once(of []pair) (different []pair) {
+	for _, p := range of {
+		if !slices.ContainsFunc(different, func(known pair) bool { return same(known, p) }) {
+			different = append(different, p)
 		}
 	}
-	return bundle(all)
+	return different
 }
 
 // livingIn are the authorities in a bundle that are valid. What else there is in

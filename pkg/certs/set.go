@@ -133,13 +133,24 @@ func (s Set) SameIssuer(other Set) bool {
 	return ok && too && a.cert.Equal(b.cert)
 }
 
-// Pool has the authorities of all these sets.
-func Pool(sets ...Set) *x509.CertPool {
+// Pool is what a replica has to trust at that time: the authorities of the
+// current set, and until a day after its leaf was made those of the others, as
+// some replica may show a leaf of theirs.
+func Pool(now time.Time, current Set, others ...Set) *x509.CertPool {
 	pool := x509.NewCertPool()
-	for _, s := range sets {
-		for _, a := range s.authorities {
-			pool.AddCert(a.cert)
-		}
+	if now.Before(current.leaf.made().Add(Overlap)) {
+		current.authorities = slices.Concat(current.authorities, all(others))
+	}
+	for _, a := range current.authorities {
+		pool.AddCert(a.cert)
 	}
 	return pool
+}
+
+// all are the authorities of these sets.
+func all(sets []Set) (authorities []pair) {
+	for _, s := range sets {
+		authorities = append(authorities, s.authorities...)
+	}
+	return authorities
 }

@@ -47,17 +47,17 @@ func TestNewSet(t *testing.T) {
 	hosts := []string{"hf.ns.svc", "127.0.0.1", "::1"}
 	s := renewed(t, Set{}, start, hosts...)
 	for _, host := range append(hosts, Subject) {
-		if err := trusts(Pool(s), s, host, start); err != nil {
+		if err := trusts(Pool(start, s), s, host, start); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
 	for _, host := range []string{"other.ns.svc", "ns.svc", "127.0.0.2"} {
-		if trusts(Pool(s), s, host, start) == nil {
+		if trusts(Pool(start, s), s, host, start) == nil {
 			t.Errorf("%s: is covered", host)
 		}
 	}
 	other := renewed(t, Set{}, start, hosts...)
-	if trusts(Pool(other), s, Subject, start) == nil {
+	if trusts(Pool(start, other), s, Subject, start) == nil {
 		t.Error("a leaf of another authority is trusted")
 	}
 	if s.SameIssuer(other) || !s.SameIssuer(s) || s.SameIssuer(Set{}) || (Set{}).SameIssuer(Set{}) {
@@ -77,7 +77,7 @@ func TestLeafSignsNothing(t *testing.T) {
 	}
 	intermediate := x509.NewCertPool()
 	intermediate.AddCert(s.leaf.cert)
-	if _, err := forged.cert.Verify(x509.VerifyOptions{Roots: Pool(s), Intermediates: intermediate, CurrentTime: start}); err == nil {
+	if _, err := forged.cert.Verify(x509.VerifyOptions{Roots: Pool(start, s), Intermediates: intermediate, CurrentTime: start}); err == nil {
 		t.Error("a certificate signed by a leaf is trusted")
 	}
 }
@@ -221,8 +221,8 @@ func TestHandshake(t *testing.T) {
 	s := renewed(t, Set{}, start)
 	at := func() time.Time { return start }
 	ours, theirs := net.Pipe()
-	server := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{*s.Leaf()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: Pool(s), Time: at})
-	client := tls.Client(ours, &tls.Config{Certificates: []tls.Certificate{*s.Leaf()}, RootCAs: Pool(s), ServerName: Subject, Time: at})
+	server := tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{*s.Leaf()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: Pool(start, s), Time: at})
+	client := tls.Client(ours, &tls.Config{Certificates: []tls.Certificate{*s.Leaf()}, RootCAs: Pool(start, s), ServerName: Subject, Time: at})
 	shaken := make(chan error, 1)
 	go func() { shaken <- server.Handshake() }()
 	if err := client.Handshake(); err != nil {
