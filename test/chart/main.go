@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,7 +40,7 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 	}
-	manifests, err := Render(flags.Arg(0), *namespace, values)
+	manifests, err := Render(context.Background(), flags.Arg(0), *namespace, values)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -21,7 +22,7 @@ import (
 type Manifests map[string]string
 
 // Render returns what Helm makes of the chart in that folder.
-func Render(folder, namespace string, values []byte) (Manifests, error) {
+func Render(ctx context.Context, folder, namespace string, values []byte) (Manifests, error) {
 	chart, err := loader.LoadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", folder, err)
@@ -31,11 +32,15 @@ func Render(folder, namespace string, values []byte) (Manifests, error) {
 		return nil, fmt.Errorf("values: %w", err)
 	}
 	release := common.ReleaseOptions{Name: "heteroflow", Namespace: namespace, Revision: 1, IsInstall: true}
-	all, err := util.ToRenderValues(chart, given, release, nil)
+	cluster := common.DefaultCapabilities.Copy()
+	if cluster.KubeVersion, err = kubernetes(); err != nil {
+		return nil, err
+	}
+	all, err := util.ToRenderValues(chart, given, release, cluster)
 	if err != nil {
 		return nil, err
 	}
-	rendered, err := engine.Engine{Strict: true}.Render(chart, all)
+	rendered, err := engine.Engine{Strict: true}.RenderWithContext(ctx, chart, all)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +54,15 @@ func Render(folder, namespace string, values []byte) (Manifests, error) {
 		}
 	}
 	return m, nil
+}
+
+// kubernetes is the version of the cluster that there might be.
+func kubernetes() (common.KubeVersion, error) {
+	version, err := common.ParseKubeVersion("v1.37.2")
+	if err != nil {
+		return common.KubeVersion{}, err
+	}
+	return *version, nil
 }
 
 // print writes the named files, or all, each behind a line with its name.

@@ -12,7 +12,7 @@ cache=${HETEROFLOW_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/heteroflow}
 kept=3 # binaries of other sources stay, so that going back and forth costs nothing
 
 cd "$here"
-key=$( (go version && cat doc.go main.go render.go go.mod go.sum) | sha256sum | cut -c 1-16)
+key=$( (go version && cat doc.go main.go render.go go.mod go.sum render.sh) | sha256sum | cut -c 1-16)
 cd "$OLDPWD"
 binary=$cache/chart-$key
 if [ ! -x "$binary" ]; then

@@ -33,6 +33,11 @@ func (c *Cluster) InstallWith(ctx context.Context, values string, templates ...s
 	if err != nil {
 		return err
 	}
+	return c.install(ctx, objects)
+}
+
+// install applies objects in an order in which all can be.
+func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured) error {
 	if err := c.Namespace(ctx, systemNamespace); err != nil {
 		return err
 	}
