@@ -38,9 +38,12 @@ func serve(ctx context.Context, cfg config) error {
 	}
 	klog.FromContext(ctx).Info("starting", "version", version, "extender", l.extender.Addr(), "metrics", l.public.Addr())
 	if l.webhooks == nil {
-		klog.FromContext(ctx).Info("admission is off: there is no --tls-cert-file")
+		klog.FromContext(ctx).Info("admission is off: there is neither --tls-cert-file nor --webhook-configurations")
 	} else {
-		klog.FromContext(ctx).Info("admission is on", "address", l.webhooks.Addr(), "certificate", cfg.certFile)
+		klog.FromContext(ctx).Info("admission is on", "address", l.webhooks.Addr(), "certificate", cfg.certFile, "secret", cfg.certificatesSecret)
+	}
+	if l.replicas != nil {
+		klog.FromContext(ctx).Info("replicas are answered", "address", l.replicas.Addr(), "advertised", cfg.replicaAdvertise)
 	}
 	return p.run(ctx, l)
 }
@@ -49,6 +52,7 @@ func serve(ctx context.Context, cfg config) error {
 type listeners struct {
 	extender, public net.Listener
 	webhooks         net.Listener // nil where there is no certificate
+	replicas         net.Listener // likewise
 }
 
 // open opens all, or none.
@@ -61,7 +65,8 @@ func open(cfg config) (l listeners, err error) {
 	}{
 		{"--extender-address", cfg.extenderAddress, &l.extender, false},
 		{"--metrics-address", cfg.metricsAddress, &l.public, false},
-		{"--admission-address", cfg.admissionAddress, &l.webhooks, cfg.certFile == ""},
+		{"--admission-address", cfg.admissionAddress, &l.webhooks, !cfg.admits()},
+		{"--replica-address", cfg.replicaAddress, &l.replicas, !cfg.forwards()},
 	} {
 		if at.off {
 			continue
@@ -80,18 +85,20 @@ func open(cfg config) (l listeners, err error) {
 
 // program is all parts, put together.
 type program struct {
-	books   *kube.Books
-	cluster *kube.Cluster
-	leader  *kube.Leader  // nil for one that decides alone
-	clashes *kube.Clashes // has nothing to do then
-	engine  *engine.Engine
-	events  *kube.Events
-	server  *server.Server
-	cert    *server.Certificate // of the webhooks
-	longest time.Duration       // of one answer
-	settle  time.Duration       // between two looks for holds that nobody confirms
-	audit   *kube.Audit
-	audits  time.Duration // between two
+	books    *kube.Books
+	cluster  *kube.Cluster
+	leader   *kube.Leader  // nil for one that decides alone
+	clashes  *kube.Clashes // has nothing to do then
+	engine   *engine.Engine
+	events   *kube.Events
+	server   *server.Server
+	cert     server.Shown       // of the webhooks; nil for none
+	identity server.Identity    // among replicas; nil for none
+	shared   *kube.Certificates // where these are kept in a Secret, or nil
+	longest  time.Duration      // of one answer
+	settle   time.Duration      // between two looks for holds that nobody confirms
+	audit    *kube.Audit
+	audits   time.Duration // between two
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -100,11 +107,6 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		return nil, err
 	}
 	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit, clashes: &kube.Clashes{}}
-	if cfg.certFile != "" {
-		if p.cert, err = server.ReadCertificate(cfg.certFile, cfg.keyFile, klog.FromContext(ctx)); err != nil {
-			return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
-		}
-	}
 	boundary := tenancy.Separate{}
 	ledgers := ledger.New(boundary)
 	ready := func() bool { return p.cluster.Ready() }
@@ -113,6 +115,9 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		view.Leadership = func() metrics.Leadership { return p.leader.View() }
 	}
 	counts := metrics.New(view)
+	if err := p.identify(ctx, cfg, c, counts); err != nil {
+		return nil, err
+	}
 	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
 	p.books = &kube.Books{
 		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
@@ -124,7 +129,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	}
 	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
 	serving := server.Config{
-		Reporter: p.events, Metrics: counts, Ready: ready, Ledger: ledgers.Snapshot,
+		Reporter: p.events, Metrics: counts, Ready: ready, Certified: p.certified, Ledger: ledgers.Snapshot, Replicas: p.peers(cfg),
 		BindTimeout: cfg.bindTimeout,
 		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
 		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
@@ -202,6 +207,9 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	if l.webhooks != nil {
 		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
 	}
+	if l.replicas != nil {
+		front.Go(func() error { return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity) })
+	}
 	answered := make(chan error, 1)
 	go func() { answered <- front.Wait() }()
 	var err error
@@ -225,6 +233,9 @@ func (p *program) run(ctx context.Context, l listeners) error {
 // loops are what goes on behind the answers, each until its context ends.
 func (p *program) loops() []func(context.Context) error {
 	always := []func(context.Context) error{p.cluster.Run, p.events.Run}
+	if p.shared != nil {
+		always = append(always, p.shared.Run)
+	}
 	for _, run := range []func(context.Context) error{
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },

@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
-)
 
-// ReplicaName is the one subject of all replicas: the common name of their
-// certificates, and a DNS name in them.
-const ReplicaName = "heteroflow-scheduler"
+	"heteroflow.io/heteroflow/pkg/certs"
+)
 
 // Identity is what a replica shows the others, and whom it believes them.
 type Identity interface {
@@ -124,8 +122,8 @@ func isReplica(c tls.ConnectionState) error {
 	if len(c.PeerCertificates) == 0 {
 		return errors.New("no certificate")
 	}
-	if name := c.PeerCertificates[0].Subject.CommonName; name != ReplicaName {
-		return fmt.Errorf("certificate of %q, want %q", name, ReplicaName)
+	if name := c.PeerCertificates[0].Subject.CommonName; name != certs.Subject {
+		return fmt.Errorf("certificate of %q, want %q", name, certs.Subject)
 	}
 	return nil
 }
@@ -165,7 +163,7 @@ func dialReplica(ctx context.Context, network, address string, id Identity) (net
 	dialer := tls.Dialer{Config: &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
 		Certificates: []tls.Certificate{*own},
-		RootCAs:      authorities(id), ServerName: ReplicaName, VerifyConnection: isReplica,
+		RootCAs:      authorities(id), ServerName: certs.Subject, VerifyConnection: isReplica,
 	}}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {

@@ -51,6 +51,9 @@ type Config struct {
 	Decode func(*corev1.Pod) (gpu.Request, error)
 	// Ready reports whether the ledger has been built from the API server.
 	Ready func() bool
+	// Certified reports whether there is a certificate to show, where there has
+	// to be; nil: there has not.
+	Certified func() bool
 	// Ledger is looked at for the log's lines about cards and for the dump, and
 	// only for those.
 	Ledger func() ledger.Snapshot
@@ -142,8 +145,12 @@ func alive(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-	if !s.cfg.Ready() {
+	switch {
+	case !s.cfg.Ready():
 		http.Error(w, notReady, http.StatusServiceUnavailable)
+		return
+	case s.cfg.Certified != nil && !s.cfg.Certified():
+		http.Error(w, "not ready: there is no certificate yet", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
