@@ -65,7 +65,11 @@ func (e *Epochs) Raise(ctx context.Context, was *v1alpha1.Epoch, least int64, ho
 
 // ask speaks JSON, as the API server does not know our resources in protobuf.
 func ask(ctx context.Context, request *rest.Request) (*v1alpha1.Epoch, error) {
-	raw, err := request.SetHeader("Accept", "application/json").Do(ctx).Raw()
+	answer := request.SetHeader("Accept", "application/json").Do(ctx)
+	if err := answer.Error(); err != nil { // as the API server says it; Raw would make one up
+		return nil, err
+	}
+	raw, err := answer.Raw()
 	if err != nil {
 		return nil, err
 	}

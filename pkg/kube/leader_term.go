@@ -166,12 +166,12 @@ func (l *Leader) prove(ctx context.Context) error {
 }
 
 // decide has this replica decide, until a Binding is refused as one of another
-// epoch; false when ctx ends first, or when the Lease has been lost before.
+// epoch; false when ctx ends first, or when the Lease may have been lost.
 func (l *Leader) decide(ctx context.Context) (again bool) {
 	l.mu.Lock()
-	if l.stage != taken {
+	if l.stage != taken || !l.cfg.Now().Before(l.until) { // lost, or about to find out
 		l.mu.Unlock()
-		<-ctx.Done()
+		pause(ctx, termRetry)
 		return false
 	}
 	l.stage, l.why = leading, ""
