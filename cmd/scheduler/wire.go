@@ -123,6 +123,10 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
 		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
 		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
+		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
+			counts.Forged(kind)
+			p.events.Forged(pod, text)
+		},
 	}
 	if p.cluster, err = kube.NewCluster(c.work, p.books); err != nil {
 		return nil, err

@@ -49,7 +49,8 @@ func BoundIn(pod *corev1.Pod) (epoch int64, ours bool) {
 
 // Placement returns what a bound pod holds: the cards of its allocation; or, if
 // it asks for cards and has no allocation that can be believed, a claim on every
-// card that it may be on. Its main memory and processors count in any case.
+// card that it may be on; both, if the containers are shown other cards than the
+// record has. Its main memory and processors count in any case.
 func Placement(pod *corev1.Pod) gpu.Placement {
 	p := gpu.Placement{
 		Pod:       gpu.PodID(pod.UID),
@@ -60,11 +61,10 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 	}
 	p.CPU, p.Memory = mainResources(pod)
 	_, grants, err := allocated(pod)
-	if err != nil {
-		p.Foreign = foreign(pod)
-		return p
-	}
 	p.Grants = grants
+	if err != nil {
+		p.Foreign = foreign(pod, !errors.Is(err, errNone))
+	}
 	return p
 }
 
@@ -72,11 +72,19 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 var errNone = errors.New("no allocation")
 
 // allocated returns the pod's allocation and what it gives, or why that cannot be
-// believed.
+// believed. It may give something all the same: what the containers are shown
+// comes on top.
 func allocated(pod *corev1.Pod) (allocation, []gpu.Grant, error) {
 	text, ok := pod.Annotations[AnnotationAllocation]
 	if !ok {
+		if key, shows := showsCards(pod.Annotations); shows {
+			return allocation{}, nil, fmt.Errorf("annotation %s: shows cards, and there is no record of them", key)
+		}
 		return allocation{}, nil, errNone
+	}
+	// A kubelet shows static pods so, which nobody has bound.
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return allocation{}, nil, errors.New("it is a static pod: not bound by us")
 	}
 	// Our Binding writes all of these at once. A copy of a bound pod carries the
 	// original's record, and others may write one by hand.
@@ -99,16 +107,19 @@ func allocated(pod *corev1.Pod) (allocation, []gpu.Grant, error) {
 		return allocation{}, nil, err
 	}
 	grants, err := a.grants(wanted)
+	if err == nil {
+		err = Shown(pod, grants)
+	}
 	return a, grants, err
 }
 
 // foreign returns the claims of a pod whose cards are not known. Who asked a
 // device plugin for whole cards, and has no record of ours, has as many as that;
-// of everybody else nothing is certain.
-func foreign(pod *corev1.Pod) []gpu.Foreign {
+// of everybody else, and of who has a record that is not believed, nothing is
+// certain.
+func foreign(pod *corev1.Pod, recorded bool) []gpu.Foreign {
 	wanted, err := asks(pod, policy.SliceCoresByForm)
 	plain := plainAsks(pod)
-	_, recorded := pod.Annotations[AnnotationAllocation]
 	uncertain := err != nil || recorded
 	vendors := vendorsNamed(pod)
 	if len(vendors) == 0 && uncertain || slices.Contains(vendors, "") {

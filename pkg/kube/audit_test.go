@@ -169,7 +169,8 @@ func TestAuditGivesBackWhatDoesNotRun(t *testing.T) {
 func TestAuditFencesWhatARecordClaims(t *testing.T) {
 	a := newAuditor(t)
 	a.shelf.PodSeen(boundPod(t, "p"))
-	edited := boundPod(t, "p", onCard(t, "GPU-b", 1))
+	shown := func(p *corev1.Pod) { p.Annotations[shownKey] = "GPU-a" }
+	edited := boundPod(t, "p", onCard(t, "GPU-b", 1), shown)
 	a.shelf.PodSeen(edited)
 	a.pods(edited)
 	for range 3 {

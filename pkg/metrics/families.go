@@ -198,6 +198,7 @@ const (
 	nameEventsDropped   = "heteroflow_events_dropped_total"
 	nameInventoryErrors = "heteroflow_inventory_errors_total"
 	namePodsTouched     = "heteroflow_pods_touched_total"
+	nameForgeries       = "heteroflow_forgeries_total"
 	nameMismatches      = "heteroflow_ledger_mismatches"
 	nameReady           = "heteroflow_ready"
 )
@@ -242,6 +243,8 @@ func countedFamilies() []Family {
 		{nameEventsDropped, Counter, "Pod events that were not written: the queue was full or the API server refused them.", nil},
 		{nameInventoryErrors, Counter, "Node inventories that could not be read; such a node counts as having no cards.", nil},
 		{namePodsTouched, Counter, "Pods touched: woken because a node has room for them, or because the outcome of a Binding was not known.", nil},
+		{nameForgeries, Counter, "Pods on which somebody else had written what only the scheduler writes: before they were bound, with a record of cards that is not believed, or by a change later.",
+			[]Label{{Name: "kind", Values: texts(forgeries())}}},
 		{nameMismatches, Gauge, "Pods about which the ledger and the API server's pods disagree for longer than a bind takes.", nil},
 		{nameReady, Gauge, "1 when the ledger has been built from the API server, else 0.", nil},
 	}

@@ -33,6 +33,7 @@ type Metrics struct {
 	podsTouched     prometheus.Counter
 	mismatches      prometheus.Gauge
 	clashes         prometheus.Counter
+	forgeries       *prometheus.CounterVec
 }
 
 // View is what is read, not counted, when the metrics are scraped.
@@ -64,6 +65,7 @@ func New(v View) *Metrics {
 		podsTouched:     counter(namePodsTouched),
 		mismatches:      gauge(nameMismatches),
 		clashes:         counter(nameClashes),
+		forgeries:       counters(nameForgeries),
 	}
 	m.startAtZero()
 	if v.Leadership == nil {
@@ -73,7 +75,7 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches, m.clashes,
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.mismatches, m.clashes, m.forgeries,
 		newCollector(v), newLeadership(v.Leadership),
 	)
 	return m
@@ -96,6 +98,9 @@ func (m *Metrics) startAtZero() {
 		for _, r := range forwardResults() {
 			m.forwarded.WithLabelValues(string(v), string(r))
 		}
+	}
+	for _, f := range forgeries() {
+		m.forgeries.WithLabelValues(string(f))
 	}
 	for _, op := range admissionOperations() {
 		m.admissionTime.WithLabelValues(string(op))
