@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
 )
 
@@ -72,7 +73,7 @@ func (s *scene) fenced(pod, epoch, words string) {
 
 // superseded returns nil once Bindings of that epoch are refused with the words.
 func (s *scene) superseded(epoch, words string) error {
-	err := bindTrial(s.ctx, s.as(schedulerUser), "nobody-is-called-so", map[string]string{ours + "epoch": epoch})
+	err := cluster.TryBinding(s.ctx, s.as(cluster.SchedulerUser), map[string]string{ours + "epoch": epoch})
 	if err == nil || !strings.Contains(err.Error(), words) {
 		return fmt.Errorf("a Binding of epoch %s: %w", epoch, err)
 	}
@@ -95,7 +96,7 @@ func (s *scene) fencedBind(name, epoch string) error {
 		if epoch != "none" {
 			b.Annotations = map[string]string{ours + "epoch": epoch}
 		}
-		post := s.as(schedulerUser).CoreV1().RESTClient().Post().Namespace(s.ns).Resource(resource)
+		post := s.as(cluster.SchedulerUser).CoreV1().RESTClient().Post().Namespace(s.ns).Resource(resource)
 		if resource == "pods" {
 			post = post.Name(p.Name).SubResource("binding")
 		}
