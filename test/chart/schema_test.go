@@ -32,6 +32,7 @@ func TestSchemaRefuses(t *testing.T) {
 		"bind past kube's time":   {"bindTimeoutSeconds: 30", "/bindTimeoutSeconds"},
 		"no time to read back":    {"bindTimeoutSeconds: 5", "/bindTimeoutSeconds"},
 		"duration without a unit": {"leaderElection: {leaseDuration: '15'}", "/leaderElection/leaseDuration"},
+		"part of a second":        {"leaderElection: {leaseDuration: 1500ms}", "/leaderElection/leaseDuration"},
 		"negative duration":       {"leaderElection: {fenceDelay: -1s}", "/leaderElection/fenceDelay"},
 		"failure policy":          {"admission: {failurePolicy: fail}", "/admission/failurePolicy"},
 		"mode":                    {"certificates: {mode: cert-manager}", "/certificates/mode"},

@@ -61,6 +61,26 @@ func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructu
 	return c.enforce(ctx, policies)
 }
 
+// Try applies all that the chart makes of these values as a dry run: the API server
+// does everything but keep it.
+func (c *Cluster) Try(ctx context.Context, values string) error {
+	objects, err := c.Chart(ctx, values)
+	if err != nil {
+		return err
+	}
+	a, err := c.newApplier()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range objects {
+		if err := a.send(ctx, o, metav1.DryRunAll); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Chart returns what the chart makes of these values: the named files, or all.
 // Webhooks are called at the extender's own address.
 func (c *Cluster) Chart(ctx context.Context, values string, templates ...string) ([]*unstructured.Unstructured, error) {

@@ -107,11 +107,16 @@ func (c *Cluster) newApplier() (*applier, error) {
 }
 
 func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	return a.send(ctx, o)
+}
+
+// send applies an object; dryRun is empty, or says that nothing is to be kept.
+func (a *applier) send(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) error {
 	resource, err := a.resource(o)
 	if err != nil {
 		return err
 	}
-	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true})
+	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true, DryRun: dryRun})
 	return err
 }
 
