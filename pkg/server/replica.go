@@ -91,6 +91,7 @@ func ServeReplicas(ctx context.Context, l net.Listener, h http.Handler, longest 
 			// Asked anew for each connection, since authorities come and go.
 			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return listening(id), nil },
 		}
+		srv.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: mostStreams}
 		return srv.ServeTLS(l, "", "")
 	})
 }
@@ -131,10 +132,16 @@ func isReplica(c tls.ConnectionState) error {
 // Limits of a connection to another replica.
 const (
 	dialTime = 2 * time.Second
-	// A peer that has been stopped or cut off is noticed after quietTime and
-	// pingTime, not when its answer is overdue.
-	quietTime = 2 * time.Second
-	pingTime  = 2 * time.Second
+	// A connection of which nothing comes any more is noticed after quietTime and
+	// pingTime, not when an answer is overdue. Not sooner: a peer that is merely
+	// busy would be cut off with all that it works on.
+	quietTime = 5 * time.Second
+	pingTime  = 5 * time.Second
+	// mostStreams lets all that a replica may send on share one connection.
+	mostStreams = 2 * mostWaiting / leastWaiting
+	// mostConns keeps the requests that have waited for a new leader from all
+	// shaking hands with it at once.
+	mostConns = 4
 	// idlePeer lies below idleTime, for the reason given there.
 	idlePeer = 90 * time.Second
 )
@@ -147,7 +154,8 @@ func ReplicaTransport(id Identity) *http.Transport {
 		},
 		ForceAttemptHTTP2:   true,
 		DisableCompression:  true,
-		MaxIdleConnsPerHost: 4,
+		MaxConnsPerHost:     mostConns,
+		MaxIdleConnsPerHost: mostConns,
 		IdleConnTimeout:     idlePeer,
 		HTTP2:               &http.HTTP2Config{SendPingTimeout: quietTime, PingTimeout: pingTime},
 	}

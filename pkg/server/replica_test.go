@@ -125,8 +125,11 @@ func serveReplica(t *testing.T, r *rig, id Identity) *counting {
 func leading(c *Config) { c.Leadership = &throne{now: Leading{Here: true}} }
 
 // standbyOf is a replica that sends requests on to what its throne says.
-func standbyOf(t *testing.T, leader string, id Identity) (*rig, *throne) {
+func standbyOf(t *testing.T, leader string, id Identity, change ...func(*http.Transport)) (*rig, *throne) {
 	transport := ReplicaTransport(id)
+	for _, c := range change {
+		c(transport)
+	}
 	t.Cleanup(transport.CloseIdleConnections)
 	seat := &throne{now: Leading{Leader: leader}}
 	return newRig(untouchable{}, func(c *Config) {
@@ -162,7 +165,7 @@ func TestManyAtOnceOverTLS(t *testing.T) {
 	c := newCluster(map[gpu.NodeID]int{"n1": 100})
 	l := serveReplica(t, newRig(c, leading), passportOf(set))
 	standby, _ := standbyOf(t, l.Addr().String(), passportOf(set))
-	many := make([]string, 5000)
+	many := make([]string, 2000)
 	for i := range many {
 		many[i] = fmt.Sprintf("node-%d.of-a-large-cluster", i)
 	}
@@ -183,6 +186,9 @@ func TestManyAtOnceOverTLS(t *testing.T) {
 	group.Wait()
 	if len(c.bound) != 100 {
 		t.Errorf("%d bound, want 100", len(c.bound))
+	}
+	if n := l.taken(); n > 4*mostConns { // so many at once; some are closed as one is enough
+		t.Errorf("%d connections, want at most %d", n, 4*mostConns)
 	}
 }
 
@@ -378,11 +384,16 @@ func (d *dying) Bind(ctx context.Context, t engine.Target) (engine.Bound, error)
 // A leader that stops without closing anything, as one that is suspended or cut
 // off, is noticed in some seconds, though a bind may take longer to answer.
 func TestSuspendedLeaderIsNoticed(t *testing.T) {
-	t.Parallel()
 	set := newSet(t)
+	impatient := func(transport *http.Transport) {
+		if c := transport.HTTP2; c.SendPingTimeout != quietTime || c.PingTimeout != pingTime {
+			t.Errorf("a quiet connection is looked at after %v and given up after %v", c.SendPingTimeout, c.PingTimeout)
+		}
+		transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: 100 * time.Millisecond, PingTimeout: 100 * time.Millisecond}
+	}
 	l := serveReplica(t, newRig(newEngine(), leading), passportOf(set))
 	middle := newFreezer(t, l.Addr().String())
-	standby, _ := standbyOf(t, middle.Addr().String(), passportOf(set))
+	standby, _ := standbyOf(t, middle.Addr().String(), passportOf(set), impatient)
 	e := &errand{path: "/score", body: []byte(jsonOf(t, questionFor("/score"))), arrived: time.Now()}
 	if _, err := standby.server.ask(t.Context(), middle.Addr().String(), e); err != nil {
 		t.Fatal(err)
@@ -392,7 +403,7 @@ func TestSuspendedLeaderIsNoticed(t *testing.T) {
 	if _, err := standby.server.ask(t.Context(), middle.Addr().String(), e); err == nil || errors.Is(err, errUnreachable) {
 		t.Errorf("ask = %v, want a connection that breaks", err)
 	}
-	if took := time.Since(began); took > quietTime+pingTime+3*time.Second {
+	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %v", took)
 	}
 	began = time.Now()
