@@ -194,7 +194,7 @@ func (l *Leader) Run(ctx context.Context) error {
 	l.mu.Unlock()
 	var work sync.WaitGroup
 	work.Go(func() { l.lead(running) })
-	elector.Run(running)
+	elector.Run(klog.NewContext(running, l.cfg.Logger))
 	led := l.resign(ctx)
 	end(nil)
 	work.Wait()
