@@ -69,9 +69,8 @@ func (c *config) checkReplicas() (errs []error) {
 
 // hostPort also takes an IPv6 address without brackets, as pods are told theirs.
 func hostPort(text string) (string, error) {
-	at := strings.LastIndexByte(text, ':')
-	if at > 0 && net.ParseIP(text[:at]) != nil {
-		return net.JoinHostPort(text[:at], text[at+1:]), nil
+	if at := strings.LastIndexByte(text, ':'); at > 0 && net.ParseIP(text[:at]) != nil {
+		text = net.JoinHostPort(text[:at], text[at+1:])
 	}
 	host, port, err := net.SplitHostPort(text)
 	switch {
