@@ -20,12 +20,16 @@ type Replica struct {
 	process *process
 }
 
+// certificates is the Secret that replicas share.
+const certificates = "heteroflow-scheduler-certs"
+
 // StartReplica starts a replica and returns when it is ready, which says nothing
 // about who leads. Its log is under its name.
 func (c *Cluster) StartReplica(ctx context.Context, name string, e Extender) (*Replica, error) {
 	r := &Replica{name: name}
+	var others string
 	var err error
-	for _, address := range []*string{&r.at.extender, &r.at.metrics, &r.at.admission} {
+	for _, address := range []*string{&r.at.extender, &r.at.metrics, &r.at.admission, &others} {
 		if *address, err = freeAddress(); err != nil {
 			return nil, err
 		}
@@ -34,12 +38,13 @@ func (c *Cluster) StartReplica(ctx context.Context, name string, e Extender) (*R
 	if err != nil {
 		return nil, err
 	}
+	args = append(args, "--certificates-secret", certificates, "--replica-address", others, "--replica-advertise", others)
 	if r.process, err = launch(c.dir, name, exec.Command(c.schedulerBinary, args...)); err != nil {
 		return nil, err
 	}
 	ctx, stop := r.process.whileItRuns(ctx)
 	defer stop()
-	err = Eventually(ctx, name, func(ctx context.Context) error { return get(ctx, r.URL()+"/readyz") })
+	err = Eventually(ctx, name, r.Ready)
 	if err != nil {
 		r.Kill()
 		return nil, err
@@ -109,6 +114,13 @@ func (r *Replica) Metrics(ctx context.Context) (string, error) {
 }
 
 var errStandby = errors.New("it does not lead")
+
+// Ready returns nil if the replica answers, itself or by another.
+func (r *Replica) Ready(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, metricsTime)
+	defer stop()
+	return get(ctx, r.URL()+"/readyz")
+}
 
 // Leads returns nil if the replica decides.
 func (r *Replica) Leads(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -188,27 +189,35 @@ type arrival struct {
 	fail func(string, error)
 }
 
+// arriveAtOnce is how many are made at the same time, as one may take longer than
+// the next is due.
+const arriveAtOnce = 8
+
 // arrive makes so many pods a second.
 func (f *fleet) arrive(perSecond int) *arrival {
 	f.Helper()
 	ctx, stop := context.WithCancel(f.ctx)
 	a := &arrival{stop: stop, done: make(chan error, 1), made: &atomic.Int64{}, fail: f.check}
+	var making errgroup.Group
+	making.SetLimit(arriveAtOnce)
 	go func() {
 		tick := time.NewTicker(time.Second / time.Duration(perSecond))
 		defer tick.Stop()
-		for {
+		for n := 0; ; n++ {
 			select {
 			case <-ctx.Done():
-				a.done <- nil
+				a.done <- making.Wait()
 				return
 			case <-tick.C:
 			}
-			p := podFor(fmt.Sprintf("arrives-%d", a.made.Load()), amount{sliceMemory, 8000}, amount{sliceCores, 5})
-			if _, err := f.Client.CoreV1().Pods(f.ns).Create(f.ctx, p, metav1.CreateOptions{}); err != nil {
-				a.done <- err
-				return
-			}
-			a.made.Add(1)
+			p := podFor(fmt.Sprintf("arrives-%d", n), amount{sliceMemory, 8000}, amount{sliceCores, 5})
+			making.Go(func() error {
+				_, err := f.Client.CoreV1().Pods(f.ns).Create(f.ctx, p, metav1.CreateOptions{})
+				if err == nil {
+					a.made.Add(1)
+				}
+				return err
+			})
 		}
 	}()
 	f.Cleanup(stop)
@@ -236,23 +245,26 @@ func TestRollingRestart(t *testing.T) {
 	f.schedules()
 	var running []*cluster.Replica
 	for i := range 3 {
-		running = append(running, f.start(fmt.Sprintf("r%d-0", i), electing(quick)))
+		running = append(running, f.start(fmt.Sprintf("r%d", i), electing(quick)))
 	}
 	f.leader()
 	arriving := f.arrive(20)
 	began := time.Now()
-	for round := 1; time.Since(began) < *rollFor; round++ {
-		for i := range running {
-			running[i].Stop()
-			running[i] = f.start(fmt.Sprintf("r%d-%d", i, round), electing(quick))
-			f.leader()
-			f.verify()
-		}
+	for n := 0; time.Since(began) < *rollFor; n++ {
+		i := n % len(running)
+		f.must("retire", f.front.retire(f.ctx, running[i]))
+		running[i].Stop()
+		running[i] = f.start(fmt.Sprintf("r%d-%d", i, n), electing(quick))
+		f.leader()
+		f.verify()
 	}
 	created := arriving.end()
 	f.eventually("all pods", func() error { return f.bound(created) })
 	f.Logf("%d pods over %.0f s", created, time.Since(began).Seconds())
 	f.verify()
+	if why := f.front.unanswered(); len(why) > 0 {
+		f.Errorf("requests of kube-scheduler were not answered: %q", why)
+	}
 	for _, p := range f.pods() {
 		if p.Status.Phase == corev1.PodFailed {
 			f.Errorf("pod %s has failed: %s", p.Name, p.Status.Reason)

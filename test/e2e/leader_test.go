@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,7 +46,7 @@ type fleet struct {
 }
 
 // beginFleet gives a test a cluster in which no replica runs yet. kube-scheduler
-// asks whoever leads.
+// is not changed: see schedules.
 func beginFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{scene: begin(t, shared.running)}
@@ -182,30 +183,33 @@ func ourPod(name string, amounts ...amount) *corev1.Pod {
 	return p
 }
 
-// front stands before the replicas and sends each request to the one that leads;
-// while there is none it holds requests for a moment.
+// front stands before the replicas, as a load balancer would: it sends each
+// request to one that is ready, whoever leads, and to another if there is no
+// connection to that. It does not repeat what has been sent.
 type front struct {
 	url    string
 	server *http.Server
 	ctx    context.Context
 	stop   context.CancelFunc
+	client *http.Client
 
 	mu      sync.Mutex
-	leading map[*cluster.Replica]context.Context    // guarded by mu; who leads -> ends when it does not any more
-	ends    map[*cluster.Replica]context.CancelFunc // guarded by mu
+	broken  []string                 // guarded by mu; why requests were not answered
+	ready   []*cluster.Replica       // guarded by mu; in turn
+	asked   map[*cluster.Replica]int // guarded by mu; requests that are on their way to it
+	retired []*cluster.Replica       // guarded by mu; who are asked nothing more
 }
 
-const (
-	frontLook = 50 * time.Millisecond
-	frontHold = 5 * time.Second
-)
+const frontLook = 100 * time.Millisecond
 
 func newFront() (*front, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	f := &front{url: "http://" + l.Addr().String(), leading: map[*cluster.Replica]context.Context{}, ends: map[*cluster.Replica]context.CancelFunc{}}
+	// A connection that is kept may be closed as it is used again, when a replica
+	// ends. kube-scheduler ends with its replica, and meets that no more.
+	f := &front{url: "http://" + l.Addr().String(), asked: map[*cluster.Replica]int{}, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.server = &http.Server{Handler: f, ReadHeaderTimeout: time.Minute}
 	go func() { _ = f.server.Serve(l) }()
@@ -221,7 +225,7 @@ func (f *front) close() {
 func (f *front) add(r *cluster.Replica) {
 	go func() {
 		for f.ctx.Err() == nil && r.Runs() {
-			f.note(r, r.Leads(f.ctx) == nil)
+			f.note(r, r.Ready(f.ctx) == nil)
 			select {
 			case <-f.ctx.Done():
 			case <-time.After(frontLook):
@@ -231,27 +235,51 @@ func (f *front) add(r *cluster.Replica) {
 	}()
 }
 
-func (f *front) note(r *cluster.Replica, leads bool) {
+func (f *front) note(r *cluster.Replica, ready bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch _, known := f.leading[r]; {
-	case leads && !known:
-		f.leading[r], f.ends[r] = context.WithCancel(f.ctx)
-	case !leads && known:
-		f.ends[r]()
-		delete(f.leading, r)
-		delete(f.ends, r)
+	switch known := slices.Contains(f.ready, r); {
+	case ready && !known && !slices.Contains(f.retired, r):
+		f.ready = append(f.ready, r)
+	case !ready && known:
+		f.ready = slices.DeleteFunc(f.ready, func(o *cluster.Replica) bool { return o == r })
 	}
 }
 
-// at returns who leads, and a context that ends when it does not any more.
-func (f *front) at() (*cluster.Replica, context.Context) {
+// next returns the replica whose turn it is, nil if none is ready.
+func (f *front) next() *cluster.Replica {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for r, ctx := range f.leading {
-		return r, ctx
+	if len(f.ready) == 0 {
+		return nil
 	}
-	return nil, nil
+	r := f.ready[0]
+	f.ready = append(f.ready[1:], r)
+	f.asked[r]++
+	return r
+}
+
+func (f *front) answered(r *cluster.Replica) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked[r]--
+}
+
+// retire sends the replica nothing more, as when its pod is to end, and returns
+// when it has answered.
+func (f *front) retire(ctx context.Context, r *cluster.Replica) error {
+	f.mu.Lock()
+	f.retired = append(f.retired, r)
+	f.mu.Unlock()
+	f.note(r, false)
+	return cluster.Eventually(ctx, r.Name()+" to answer", func(context.Context) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if n := f.asked[r]; n > 0 {
+			return fmt.Errorf("%d requests are on their way", n)
+		}
+		return nil
+	})
 }
 
 // ServeHTTP implements http.Handler.
@@ -260,48 +288,51 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	for until := time.Now().Add(frontHold); ; {
-		answer, err := f.forward(r, body)
-		if err == nil {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(answer.code)
-			_, _ = w.Write(answer.body)
-			return
-		}
-		if time.Now().After(until) || r.Context().Err() != nil {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-			return
-		}
-		<-time.After(frontLook / 5)
-	}
-}
-
-type frontAnswer struct {
-	code int
-	body []byte
-}
-
-// forward asks who leads; the answer is an error when he does not come to answer.
-func (f *front) forward(r *http.Request, body []byte) (a frontAnswer, err error) {
-	leader, leads := f.at()
-	if leader == nil {
-		return a, errors.New("nobody leads")
-	}
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	defer context.AfterFunc(leads, stop)()
-	request, err := http.NewRequestWithContext(ctx, r.Method, leader.URL()+r.URL.Path, bytes.NewReader(body))
+	answer, err := f.send(r, body)
 	if err != nil {
-		return a, err
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return a, err
+		f.breaks(r.URL.Path + ": " + err.Error())
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
 	}
 	defer answer.Body.Close()
-	a.code = answer.StatusCode
-	if a.body, err = io.ReadAll(answer.Body); err == nil && bytes.Contains(a.body, []byte("NotLeader")) {
-		err = fmt.Errorf("%s: %s", leader.Name(), a.body)
+	w.Header().Set("Content-Type", answer.Header.Get("Content-Type"))
+	w.WriteHeader(answer.StatusCode)
+	_, _ = io.Copy(w, answer.Body)
+}
+
+func (f *front) breaks(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broken = append(f.broken, why)
+}
+
+// unanswered says why requests were not answered.
+func (f *front) unanswered() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.broken)
+}
+
+func (f *front) send(r *http.Request, body []byte) (*http.Response, error) {
+	for {
+		answer, err := f.try(r, body)
+		var unreachable *net.OpError
+		if err == nil || !errors.As(err, &unreachable) || unreachable.Op != "dial" {
+			return answer, err
+		}
 	}
-	return a, err
+}
+
+// try asks the replica whose turn it is.
+func (f *front) try(r *http.Request, body []byte) (*http.Response, error) {
+	to := f.next()
+	if to == nil {
+		return nil, errors.New("no replica is ready")
+	}
+	defer f.answered(to)
+	request, err := http.NewRequestWithContext(r.Context(), r.Method, to.URL()+r.URL.Path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return f.client.Do(request)
 }
