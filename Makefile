@@ -27,8 +27,9 @@ demo: controlplane ## place some 200 pods on a real control plane and show where
 	@CGO_ENABLED=0 $(GO) run ./test/demo $(if $(filter 1,$(DEMO_EXIT)),--exit)
 
 .PHONY: test
-test: ## all tests: unit with the race detector, then e2e
+test: ## all tests: unit with the race detector, the chart, then e2e
 	@./test/step.sh "unit tests (-race)" $(MAKE) --no-print-directory unit
+	@./test/step.sh "chart" $(MAKE) --no-print-directory chart
 	@$(MAKE) --no-print-directory controlplane
 	@./test/step.sh "e2e" $(MAKE) --no-print-directory e2e
 
@@ -39,6 +40,10 @@ unit: ## unit tests with the race detector
 .PHONY: test-short
 test-short: ## unit tests without the race detector and without the longest ones: seconds
 	CGO_ENABLED=0 $(GO) test -short -timeout 2m $(UNIT)
+
+.PHONY: chart
+chart: ## render and lint the Helm chart with many values
+	cd test/chart && CGO_ENABLED=0 $(GO) test -count=1 ./...
 
 .PHONY: e2e
 e2e: controlplane ## scenarios through a stock kube-scheduler on a real API server
@@ -70,7 +75,9 @@ bench-scale: controlplane ## memory, start, and /filter under a storm of events,
 .PHONY: generate
 generate: ## write all generated files anew
 	$(GO) generate ./...
+	cp examples/kube-scheduler.yaml charts/heteroflow/files/kube-scheduler.yaml
 	$(GO) test ./pkg/metrics ./pkg/codec -run 'TestDocuments|Golden' -update
+	cd test/chart && CGO_ENABLED=0 $(GO) test -run TestDocuments . -update
 
 .PHONY: verify
 verify: ## fail when a generated file or go.mod is out of date
@@ -81,6 +88,7 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l cmd pkg test)" || { echo "gofmt would change:"; gofmt -l cmd pkg test; exit 1; }
 	$(GO) vet ./...
 	$(TOOL) staticcheck ./...
+	cd test/chart && $(GO) vet ./... && $$(cd ../.. && $(TOOL) -n staticcheck) ./...
 
 .PHONY: clean
 clean: ## remove what was built here

@@ -18,6 +18,7 @@ git init -q . && git add -A
 make --no-print-directory generate
 go mod tidy
 (cd test/controlplane && go mod tidy)
+(cd test/chart && go mod tidy)
 if [ -n "$(git status --porcelain | grep -v '^A ')" ]; then
 	git status --short | grep -v '^A '
 	git diff

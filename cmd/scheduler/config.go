@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -36,6 +37,22 @@ type config struct {
 	qps              float64
 	burst            int
 	version          bool
+
+	leaderElect    bool
+	leaseNamespace string
+	leaseDuration  time.Duration
+	renewDeadline  time.Duration
+	retryPeriod    time.Duration
+	fenceDelay     time.Duration
+
+	replicaAddress        string
+	replicaAdvertise      string // where other replicas reach this one; "" for nowhere
+	replicaCertFile       string
+	replicaKeyFile        string
+	replicaCAFile         string
+	certificatesSecret    string
+	webhookConfigurations string
+	certificateHosts      string
 
 	settings policy.Settings
 }
@@ -71,8 +88,8 @@ func (c *config) flags() *flag.FlagSet {
 	f.StringVar(&c.policyFile, "policy", "", "file with a SchedulerPolicy; built-in defaults without it")
 	f.StringVar(&c.extenderAddress, "extender-address", "127.0.0.1:9000", "of the extender routes; loopback only")
 	f.StringVar(&c.metricsAddress, "metrics-address", ":9395", "of metrics and health")
-	f.StringVar(&c.admissionAddress, "admission-address", ":9443", "of the admission webhooks, with --tls-cert-file")
-	f.StringVar(&c.certFile, "tls-cert-file", "", "certificate of the admission webhooks, read again when it changes; no admission without it")
+	f.StringVar(&c.admissionAddress, "admission-address", ":9443", "of the admission webhooks, with --tls-cert-file or --webhook-configurations")
+	f.StringVar(&c.certFile, "tls-cert-file", "", "certificate of the admission webhooks, read again when it changes; no admission without it, or --webhook-configurations")
 	f.StringVar(&c.keyFile, "tls-private-key-file", "", "key of the certificate")
 	f.DurationVar(&c.bindTimeout, "bind-timeout", 20*time.Second, "of one bind, from its arrival; it has to lie below kube-scheduler's httpTimeout")
 	f.DurationVar(&c.lockWait, "lock-wait", 5*time.Second, "longest wait for another bind of the same pod or node")
@@ -83,6 +100,8 @@ func (c *config) flags() *flag.FlagSet {
 	f.Float64Var(&c.qps, "kube-api-qps", 500, "requests a second to the API server")
 	f.IntVar(&c.burst, "kube-api-burst", 1000, "requests to the API server at once")
 	f.BoolVar(&c.version, "version", false, "print the version")
+	c.leaderFlags(f)
+	c.replicaFlags(f)
 	klog.InitFlags(f)
 	return f
 }
@@ -102,6 +121,7 @@ func (c *config) check() error {
 		{"--bind-timeout", c.bindTimeout}, {"--lock-wait", c.lockWait},
 		{"--readback-timeout", c.readback}, {"--linger-timeout", c.linger}, {"--settle-interval", c.settle},
 		{"--audit-interval", c.audit},
+		{"--lease-duration", c.leaseDuration}, {"--renew-deadline", c.renewDeadline}, {"--retry-period", c.retryPeriod},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s: %v is not more than 0", d.flag, d.value))
@@ -116,7 +136,7 @@ func (c *config) check() error {
 	if c.burst < 1 {
 		errs = append(errs, fmt.Errorf("--kube-api-burst: %d is less than 1", c.burst))
 	}
-	return errors.Join(errs...)
+	return errors.Join(slices.Concat(errs, c.checkLeader(), c.checkReplicas())...)
 }
 
 func readPolicy(file string) (policy.Settings, error) {

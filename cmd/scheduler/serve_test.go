@@ -44,10 +44,10 @@ func emptyCluster(t *testing.T) (kubeconfig string) {
 	return api(t, "", "", http.NotFound)
 }
 
-// wired is the program that these flags make.
+// wired is the program that these flags make, deciding alone.
 func wired(t *testing.T, ctx context.Context, flags ...string) (*program, config) {
 	t.Helper()
-	cfg, err := parse(flags, io.Discard)
+	cfg, err := parse(append(flags, "--leader-elect=false"), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,9 +38,12 @@ func serve(ctx context.Context, cfg config) error {
 	}
 	klog.FromContext(ctx).Info("starting", "version", version, "extender", l.extender.Addr(), "metrics", l.public.Addr())
 	if l.webhooks == nil {
-		klog.FromContext(ctx).Info("admission is off: there is no --tls-cert-file")
+		klog.FromContext(ctx).Info("admission is off: there is neither --tls-cert-file nor --webhook-configurations")
 	} else {
-		klog.FromContext(ctx).Info("admission is on", "address", l.webhooks.Addr(), "certificate", cfg.certFile)
+		klog.FromContext(ctx).Info("admission is on", "address", l.webhooks.Addr(), "certificate", cfg.certFile, "secret", cfg.certificatesSecret)
+	}
+	if l.replicas != nil {
+		klog.FromContext(ctx).Info("replicas are answered", "address", l.replicas.Addr(), "advertised", cfg.replicaAdvertise)
 	}
 	return p.run(ctx, l)
 }
@@ -49,6 +52,7 @@ func serve(ctx context.Context, cfg config) error {
 type listeners struct {
 	extender, public net.Listener
 	webhooks         net.Listener // nil where there is no certificate
+	replicas         net.Listener // likewise
 }
 
 // open opens all, or none.
@@ -61,7 +65,8 @@ func open(cfg config) (l listeners, err error) {
 	}{
 		{"--extender-address", cfg.extenderAddress, &l.extender, false},
 		{"--metrics-address", cfg.metricsAddress, &l.public, false},
-		{"--admission-address", cfg.admissionAddress, &l.webhooks, cfg.certFile == ""},
+		{"--admission-address", cfg.admissionAddress, &l.webhooks, !cfg.admits()},
+		{"--replica-address", cfg.replicaAddress, &l.replicas, !cfg.forwards()},
 	} {
 		if at.off {
 			continue
@@ -80,77 +85,104 @@ func open(cfg config) (l listeners, err error) {
 
 // program is all parts, put together.
 type program struct {
-	cluster *kube.Cluster
-	engine  *engine.Engine
-	events  *kube.Events
-	server  *server.Server
-	cert    *server.Certificate // of the webhooks
-	longest time.Duration       // of one answer
-	settle  time.Duration       // between two looks for holds that nobody confirms
-	audit   *kube.Audit
-	audits  time.Duration // between two
+	books    *kube.Books
+	cluster  *kube.Cluster
+	leader   *kube.Leader  // nil for one that decides alone
+	clashes  *kube.Clashes // has nothing to do then
+	engine   *engine.Engine
+	events   *kube.Events
+	server   *server.Server
+	cert     server.Shown       // of the webhooks; nil for none
+	identity server.Identity    // among replicas; nil for none
+	shared   *kube.Certificates // where these are kept in a Secret, or nil
+	longest  time.Duration      // of one answer
+	settle   time.Duration      // between two looks for holds that nobody confirms
+	audit    *kube.Audit
+	audits   time.Duration // between two
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
-	client, eventClient, err := clients(cfg)
+	c, err := connect(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit}
-	if cfg.certFile != "" {
-		if p.cert, err = server.ReadCertificate(cfg.certFile, cfg.keyFile, klog.FromContext(ctx)); err != nil {
-			return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err)
-		}
-	}
+	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit, clashes: &kube.Clashes{}}
 	boundary := tenancy.Separate{}
 	ledgers := ledger.New(boundary)
 	ready := func() bool { return p.cluster.Ready() }
-	counts := metrics.New(metrics.View{Ledger: ledgers.Snapshot, Ready: ready})
-	p.events = kube.NewEvents(eventClient, time.Now, counts.EventDropped)
-	books := &kube.Books{
-		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
-		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
-		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod) },
+	view := metrics.View{Ledger: ledgers.Snapshot, Ready: ready}
+	if cfg.leaderElect {
+		view.Leadership = func() metrics.Leadership { return p.leader.View() }
 	}
-	if p.cluster, err = kube.NewCluster(client, books); err != nil {
+	counts := metrics.New(view)
+	if err := p.identify(ctx, cfg, c, counts); err != nil {
 		return nil, err
 	}
-	p.audit = &kube.Audit{Client: client, Lister: p.cluster.Pods(), Books: books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
+	p.books = &kube.Books{
+		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
+		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
+		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
+		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
+			counts.Forged(kind)
+			p.events.Forged(pod, text)
+		},
+	}
+	if p.cluster, err = kube.NewCluster(c.work, p.books); err != nil {
+		return nil, err
+	}
+	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
+	serving := server.Config{
+		Reporter: p.events, Metrics: counts, Ready: ready, Certified: p.certified, Ledger: ledgers.Snapshot, Replicas: p.peers(cfg),
+		BindTimeout: cfg.bindTimeout,
+		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
+		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+	}
+	if cfg.leaderElect {
+		if err := p.elect(ctx, cfg, c, counts); err != nil {
+			return nil, err
+		}
+		binder.Term, binder.Sending, binder.FenceRefused = p.leader.Term, p.clashes.Sending, p.leader.FenceRefused
+		serving.Leadership = leadership{p.leader}
+	}
+	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
 	pipe := cfg.settings.Pipeline(boundary)
 	p.engine = engine.New(engine.Config{
 		Ledger:   ledgers,
 		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
-		Pods: &kube.Pods{Client: client, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
+		Pods: &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
-		Binder: &kube.Binder{Client: client, Lister: p.cluster.Pods(), Now: time.Now},
+		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
 	})
-	p.server = server.New(server.Config{
-		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: ready, Ledger: ledgers.Snapshot, Differences: p.audit.Differences,
-		BindTimeout: cfg.bindTimeout,
-		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
-		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
-	})
+	serving.Engine, serving.Differences = p.engine, p.audit.Differences
+	p.server = server.New(serving)
 	return p, nil
 }
 
-// clients returns one for the work and one for events: a flood of events must
-// not keep Bindings waiting for their turn.
-func clients(cfg config) (work, events kubernetes.Interface, err error) {
+// clients are one for the work, and one for each of what must not wait for it,
+// nor it for that: a flood of events must not keep Bindings waiting for their
+// turn, nor Bindings the renewal of the Lease.
+type clients struct{ work, events, lease kubernetes.Interface }
+
+func connect(cfg config) (c clients, err error) {
 	r, err := restConfig(cfg.kubeconfig)
 	if err != nil {
-		return nil, nil, fmt.Errorf("--kubeconfig: %w", err)
+		return c, fmt.Errorf("--kubeconfig: %w", err)
 	}
 	r.QPS, r.Burst = float32(cfg.qps), cfg.burst
 	r.UserAgent = name + "/" + version
 	r.ContentType = "application/vnd.kubernetes.protobuf"
 	r.AcceptContentTypes = r.ContentType + ",application/json"
-	if work, err = kubernetes.NewForConfig(r); err != nil {
-		return nil, nil, err
+	if c.work, err = kubernetes.NewForConfig(r); err != nil {
+		return c, err
 	}
-	events, err = kubernetes.NewForConfig(rest.CopyConfig(r))
-	return work, events, err
+	if c.events, err = kubernetes.NewForConfig(rest.CopyConfig(r)); err != nil {
+		return c, err
+	}
+	c.lease, err = kubernetes.NewForConfig(leaseConfig(cfg, r))
+	return c, err
 }
 
 func restConfig(file string) (*rest.Config, error) {
@@ -160,17 +192,20 @@ func restConfig(file string) (*rest.Config, error) {
 	return clientcmd.BuildConfigFromFlags("", file)
 }
 
-// run answers until ctx ends. What answers lean on ends after them: a bind in
-// flight still needs the pods and the ledger.
+// run answers until ctx ends, or until another replica may lead. What answers
+// lean on ends after them: a bind in flight still needs the pods and the ledger,
+// and the Lease is given up when there is none.
 func (p *program) run(ctx context.Context, l listeners) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var support errgroup.Group
-	support.Go(func() error { return p.cluster.Run(behind) })
-	support.Go(func() error { return p.events.Run(behind) })
-	support.Go(func() error { return p.engine.Run(behind, p.settle) })
-	support.Go(func() error { return p.engine.Wake(behind, engine.WakePeriod) })
-	support.Go(func() error { return p.audit.Run(behind, p.audits) })
+	for _, loop := range p.loops() {
+		support.Go(func() error { return loop(behind) })
+	}
+	lead, resign := context.WithCancel(behind)
+	defer resign()
+	led := make(chan error, 1)
+	go func() { led <- p.lead(lead) }()
 
 	front, ctx := errgroup.WithContext(ctx)
 	front.Go(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
@@ -178,10 +213,42 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	if l.webhooks != nil {
 		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
 	}
-	err := front.Wait()
+	if l.replicas != nil {
+		front.Go(func() error { return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity) })
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- front.Wait() }()
+	var err error
+	select {
+	case err = <-led:
+		// Nothing is waited for: what is on its way is fenced.
+		return err
+	case err = <-answered:
+	}
+	resign()
+	if ended := <-led; !errors.Is(ended, context.Canceled) {
+		err = errors.Join(err, ended)
+	}
 	stop()
 	if ended := support.Wait(); !errors.Is(ended, context.Canceled) {
 		err = errors.Join(err, ended)
 	}
 	return err
+}
+
+// loops are what goes on behind the answers, each until its context ends.
+func (p *program) loops() []func(context.Context) error {
+	always := []func(context.Context) error{p.cluster.Run, p.events.Run}
+	if p.shared != nil {
+		always = append(always, p.shared.Run)
+	}
+	for _, run := range []func(context.Context) error{
+		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
+		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
+		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
+		p.clashes.Run,
+	} {
+		always = append(always, func(ctx context.Context) error { return p.whenLeading(ctx, run) })
+	}
+	return always
 }

@@ -60,12 +60,12 @@ func meansCards(list corev1.ResourceList) bool {
 	return false
 }
 
-// Carried returns the keys that only the scheduler writes and that a new pod
-// carries, sorted: it is a copy of a bound one then. The record of numbers is
-// not among them, for it holds for a copy too.
+// Carried returns the keys that no author writes and that a new pod carries,
+// sorted: it is a copy of a bound one then. The record of numbers is not among
+// them, for it holds for a copy too.
 func Carried(pod *corev1.Pod) (annotations, labels []string) {
 	for key := range pod.Annotations {
-		if key != AnnotationContainers && schedulerKey(key) {
+		if key != AnnotationContainers && owned(key) {
 			annotations = append(annotations, key)
 		}
 	}

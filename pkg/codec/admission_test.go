@@ -1,17 +1,13 @@
 package codec
 
 import (
-	"bytes"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	registration "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -97,12 +93,12 @@ func TestCarried(t *testing.T) {
 	pod.Annotations = map[string]string{
 		AnnotationAllocation: "", AnnotationEpoch: "", AnnotationPort: "", AnnotationPreemptCount: "", AnnotationContainers: "", AnnotationGPUType: "",
 		"heteroflow.io/visible-devices-12": "", "heteroflow.io/mem-limit-0": "", "heteroflow.io/core-limit-0": "", "heteroflow.io/core-limit-x": "",
-		AnnotationHAMiNode: "", AnnotationHAMiAllocated: "", "hami.io/gpu-type": "", "a/b": "",
+		AnnotationHAMiNode: "", AnnotationHAMiAllocated: "", "hami.io/vgpu-devices-allocated": "", "hami.io/gpu-type": "", "a/b": "",
 	}
 	pod.Labels = map[string]string{BoundByLabel: "x", "app": ""}
 	annotations, labels := Carried(pod)
 	want := []string{
-		"hami.io/bind-node", "hami.io/device-allocated", "heteroflow.io/allocation", "heteroflow.io/core-limit-0", "heteroflow.io/epoch",
+		"hami.io/bind-node", "hami.io/device-allocated", "hami.io/vgpu-devices-allocated", "heteroflow.io/allocation", "heteroflow.io/core-limit-0", "heteroflow.io/epoch",
 		"heteroflow.io/mem-limit-0", "heteroflow.io/port", "heteroflow.io/preempt-count", "heteroflow.io/visible-devices-12",
 	}
 	if diff := cmp.Diff(want, annotations); diff != "" {
@@ -195,105 +191,4 @@ func TestShowsCards(t *testing.T) {
 			t.Errorf("ShowsCards(%s) = %t", variable, got)
 		}
 	}
-}
-
-// Pods that the API server does not send are pods let through unchecked: every
-// name that a request can be made by has to match.
-func TestExampleSendsEveryPodOfOurs(t *testing.T) {
-	text, err := os.ReadFile("../../examples/admission.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mutating registration.MutatingWebhookConfiguration
-	var validating registration.ValidatingWebhookConfiguration
-	documents := bytes.Split(text, []byte("\n---\n"))
-	if len(documents) != 2 {
-		t.Fatalf("%d documents, want 2", len(documents))
-	}
-	if err := yaml.UnmarshalStrict(documents[0], &mutating); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.UnmarshalStrict(documents[1], &validating); err != nil {
-		t.Fatal(err)
-	}
-	const name = "asks-for-cards-or-has-a-key-of-ours"
-	expression := condition(t, mutating.Webhooks[0].MatchConditions, name)
-	if other := condition(t, validating.Webhooks[0].MatchConditions, name); other != expression {
-		t.Error("the two expressions differ")
-	}
-	_, rest, _ := strings.Cut(expression, "name.matches(r'")
-	pattern, _, ok := strings.Cut(rest, "')")
-	if !ok {
-		t.Fatalf("no pattern in %s", expression)
-	}
-	names := regexp.MustCompile(pattern)
-	for _, resource := range ManagedResources() {
-		for _, prefix := range []string{"", "limits.", "requests."} {
-			if !names.MatchString(prefix + string(resource)) {
-				t.Errorf("a pod that asks for %s%s is not sent", prefix, resource)
-			}
-		}
-	}
-	for _, p := range plains {
-		if !names.MatchString(p.name) {
-			t.Errorf("a pod that asks for %s is not sent", p.name)
-		}
-	}
-	for _, other := range []string{"cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "example.com/nvidia.com/gpu", "xnvidia.com/gpu", "nvidia.com.example.com/gpu"} {
-		if names.MatchString(other) {
-			t.Errorf("a pod that asks for %s is sent", other)
-		}
-	}
-	changes := condition(t, validating.Webhooks[0].MatchConditions, "changes-annotations-or-labels")
-	if !strings.Contains(changes, "oldObject.metadata.?deletionTimestamp.orValue(null) == null") {
-		t.Error("updates of a pod that is being deleted are sent")
-	}
-	if !strings.Contains(expression, "[object, oldObject]).exists(pod,") {
-		t.Error("an update that takes the last key off is not sent")
-	}
-	for _, key := range []string{"'" + own + "'", "'" + AnnotationHAMiNode + "'", "'" + AnnotationHAMiAllocated + "'"} {
-		if !strings.Contains(expression, key) {
-			t.Errorf("a pod with %s is not sent", key)
-		}
-	}
-}
-
-func condition(t *testing.T, all []registration.MatchCondition, name string) string {
-	t.Helper()
-	for _, c := range all {
-		if c.Name == name {
-			return c.Expression
-		}
-	}
-	t.Fatalf("no condition %s", name)
-	return ""
-}
-
-// The classes are those that admission gives to pods. The file is plain YAML
-// that a chart's templating passes on as it is.
-func TestPriorityClassesGolden(t *testing.T) {
-	const path = "../../charts/heteroflow/templates/priorityclasses.yaml"
-	want := priorityClasses()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
-	}
-}
-
-func priorityClasses() string {
-	var b strings.Builder
-	b.WriteString("# Made by `go test ./pkg/codec -run Golden -update`. Do not edit.\n")
-	for n := range mostPriority + 1 {
-		fmt.Fprintf(&b, "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata:\n  name: %s\n", PriorityClass(n))
-		fmt.Fprintf(&b, "value: %d\nglobalDefault: false\ndescription: Of pods with the annotation %s %d.\n", n, AnnotationPriority, n)
-	}
-	return b.String()
 }

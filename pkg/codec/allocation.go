@@ -38,14 +38,12 @@ type allocatedCard struct {
 
 const (
 	allocationVersion = 1
-	// epoch is that of every Binding while one scheduler runs alone.
-	epoch = 0
 	// mostShare is the memory of the largest card under the largest overcommit.
 	mostShare = 10 * gpu.MostMemory
 )
 
-// newAllocation returns the record of p, bound at that time.
-func newAllocation(p *gpu.Placement, at time.Time) allocation {
+// newAllocation returns the record of p, bound at that time in that epoch.
+func newAllocation(p *gpu.Placement, at time.Time, epoch int64) allocation {
 	a := allocation{
 		Version:    allocationVersion,
 		Tenant:     p.Tenant,

@@ -37,7 +37,7 @@ func granted(container string, number int, role gpu.Role, shares ...gpu.Share) g
 // bind returns the pod as the API server has it once p is bound.
 func bind(t require, pod *corev1.Pod, p gpu.Placement) *corev1.Pod {
 	t.Helper()
-	carried, err := Annotations(p, noon)
+	carried, err := Annotations(p, noon, 0)
 	if err != nil {
 		t.Fatalf("Annotations: %v", err)
 	}
@@ -72,7 +72,7 @@ func TestAnnotationsGolden(t *testing.T) {
 	}
 	for name, p := range tests {
 		t.Run(name, func(t *testing.T) {
-			all, err := Annotations(p, noon)
+			all, err := Annotations(p, noon, 0)
 			sameFaults(t, err)
 			var text strings.Builder
 			for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -115,7 +115,7 @@ func TestAllocationRefused(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := Annotations(tc.p, noon)
+			_, err := Annotations(tc.p, noon, 0)
 			sameFaults(t, err, tc.want)
 		})
 	}
@@ -202,7 +202,7 @@ func TestPlacementOfAnnotationsIsTheSame(t *testing.T) {
 		pod, want := asked(t)
 		bound := bind(t, pod, want)
 		if !Ours(bound) {
-			_, err := allocated(bound)
+			_, _, err := allocated(bound)
 			t.Fatalf("not ours: %v", err)
 		}
 		if diff := cmp.Diff(want, Placement(bound)); diff != "" {

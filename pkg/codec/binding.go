@@ -12,15 +12,15 @@ import (
 
 // Annotations returns what the Binding of p carries: the record of its cards,
 // and for each container the values that its environment is made from.
-func Annotations(p gpu.Placement, at time.Time) (map[string]string, error) {
-	a := newAllocation(&p, at)
+func Annotations(p gpu.Placement, at time.Time, epoch int64) (map[string]string, error) {
+	a := newAllocation(&p, at, epoch)
 	text, err := a.encode()
 	if err != nil {
 		return nil, fmt.Errorf("allocation of pod %s/%s: %w", p.Namespace, p.Name, err)
 	}
 	all := map[string]string{
 		AnnotationAllocation:    text,
-		AnnotationEpoch:         strconv.Itoa(epoch),
+		AnnotationEpoch:         strconv.FormatInt(epoch, 10),
 		AnnotationHAMiNode:      string(p.Node),
 		AnnotationHAMiAllocated: text,
 	}

@@ -24,7 +24,7 @@ func FuzzAllocation(f *testing.F) {
 		placed(granted("main", 0, gpu.App, whole(gpu.Ascend, "vdie-9", 9, 65536))),
 		placed(granted("a", 0, gpu.Init, sliceOf(gpu.Nvidia, "GPU-a", 0, 3000, 30)), granted("b", 1, gpu.App, sliceOf(gpu.Nvidia, "GPU-a", 0, 1, 0))),
 	} {
-		a := newAllocation(&p, noon)
+		a := newAllocation(&p, noon, 0)
 		text, err := a.encode()
 		if err != nil {
 			f.Fatal(err)

@@ -6,8 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// own is the prefix of every name that is ours.
-const own = "heteroflow.io/"
+// own is the prefix of every name that is ours, and hami of HAMi's.
+const (
+	own  = "heteroflow.io/"
+	hami = "hami.io/"
+)
 
 // Resources of the neutral form, in container limits.
 const (
@@ -58,8 +61,8 @@ const (
 	coreLimit      = own + "core-limit-"      // <n>
 
 	// For readers of HAMi's names.
-	AnnotationHAMiNode      = "hami.io/bind-node"
-	AnnotationHAMiAllocated = "hami.io/device-allocated"
+	AnnotationHAMiNode      = hami + "bind-node"
+	AnnotationHAMiAllocated = hami + "device-allocated"
 )
 
 // Every Binding of ours puts this label on its pod.
@@ -77,22 +80,6 @@ const (
 
 // isOurs reports whether a key of a pod or a node is one of ours.
 func isOurs(key string) bool { return strings.HasPrefix(key, own) }
-
-// ownedByScheduler reports whether an annotation of a pod is the scheduler's.
-// A new pod may carry such keys, when it is a copy of a bound one; they mean
-// nothing there. The Binding overwrites them: see Supersede.
-func ownedByScheduler(key string) bool {
-	switch key {
-	case AnnotationAllocation, AnnotationContainers, AnnotationEpoch, AnnotationPreemptCount, AnnotationPort:
-		return true
-	}
-	for _, prefix := range []string{visibleDevices, memoryLimit, coreLimit} {
-		if n, ok := strings.CutPrefix(key, prefix); ok && digits(n) {
-			return true
-		}
-	}
-	return false
-}
 
 func digits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,13 +33,24 @@ func Ended(pod *corev1.Pod) bool {
 // Ours reports whether the pod is bound with an allocation that can be read and
 // answers what the pod asks for.
 func Ours(pod *corev1.Pod) bool {
-	_, err := allocated(pod)
+	_, _, err := allocated(pod)
 	return err == nil && pod.Spec.NodeName != ""
+}
+
+// BoundIn returns the epoch that the pod was bound in; false if it is not Ours,
+// or says two different things about it.
+func BoundIn(pod *corev1.Pod) (epoch int64, ours bool) {
+	a, _, err := allocated(pod)
+	if err != nil || pod.Spec.NodeName == "" || pod.Annotations[AnnotationEpoch] != strconv.FormatInt(a.Epoch, 10) {
+		return 0, false
+	}
+	return a.Epoch, true
 }
 
 // Placement returns what a bound pod holds: the cards of its allocation; or, if
 // it asks for cards and has no allocation that can be believed, a claim on every
-// card that it may be on. Its main memory and processors count in any case.
+// card that it may be on; both, if the containers are shown other cards than the
+// record has. Its main memory and processors count in any case.
 func Placement(pod *corev1.Pod) gpu.Placement {
 	p := gpu.Placement{
 		Pod:       gpu.PodID(pod.UID),
@@ -48,55 +60,66 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 		Tenant:    gpu.TenantID(pod.Namespace),
 	}
 	p.CPU, p.Memory = mainResources(pod)
-	grants, err := allocated(pod)
-	if err != nil {
-		p.Foreign = foreign(pod)
-		return p
-	}
+	_, grants, err := allocated(pod)
 	p.Grants = grants
+	if err != nil {
+		p.Foreign = foreign(pod, !errors.Is(err, errNone))
+	}
 	return p
 }
 
 // errNone says that a pod carries no allocation at all.
 var errNone = errors.New("no allocation")
 
-// allocated returns what the pod's allocation gives it, or why that cannot be
-// believed.
-func allocated(pod *corev1.Pod) ([]gpu.Grant, error) {
+// allocated returns the pod's allocation and what it gives, or why that cannot be
+// believed. It may give something all the same: what the containers are shown
+// comes on top.
+func allocated(pod *corev1.Pod) (allocation, []gpu.Grant, error) {
 	text, ok := pod.Annotations[AnnotationAllocation]
 	if !ok {
-		return nil, errNone
+		if key, shows := showsCards(pod.Annotations); shows {
+			return allocation{}, nil, fmt.Errorf("annotation %s: shows cards, and there is no record of them", key)
+		}
+		return allocation{}, nil, errNone
+	}
+	// A kubelet shows static pods so, which nobody has bound.
+	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return allocation{}, nil, errors.New("it is a static pod: not bound by us")
 	}
 	// Our Binding writes all of these at once. A copy of a bound pod carries the
 	// original's record, and others may write one by hand.
 	if pod.Labels[BoundByLabel] != BoundByValue {
-		return nil, fmt.Errorf("label %s is missing: not bound by us", BoundByLabel)
+		return allocation{}, nil, fmt.Errorf("label %s is missing: not bound by us", BoundByLabel)
 	}
 	if node := pod.Annotations[AnnotationHAMiNode]; node != pod.Spec.NodeName {
-		return nil, fmt.Errorf("made for node %q", node)
+		return allocation{}, nil, fmt.Errorf("made for node %q", node)
 	}
 	a, err := decodeAllocation(text)
 	if err != nil {
-		return nil, err
+		return allocation{}, nil, err
 	}
 	// Who may sit beside whom is never taken from what a pod's author can write.
 	if a.Tenant != gpu.TenantID(pod.Namespace) {
-		return nil, fmt.Errorf("made for tenant %s", a.Tenant)
+		return allocation{}, nil, fmt.Errorf("made for tenant %s", a.Tenant)
 	}
 	wanted, err := asks(pod, policy.SliceCoresByForm)
 	if err != nil {
-		return nil, err
+		return allocation{}, nil, err
 	}
-	return a.grants(wanted)
+	grants, err := a.grants(wanted)
+	if err == nil {
+		err = Shown(pod, grants)
+	}
+	return a, grants, err
 }
 
 // foreign returns the claims of a pod whose cards are not known. Who asked a
 // device plugin for whole cards, and has no record of ours, has as many as that;
-// of everybody else nothing is certain.
-func foreign(pod *corev1.Pod) []gpu.Foreign {
+// of everybody else, and of who has a record that is not believed, nothing is
+// certain.
+func foreign(pod *corev1.Pod, recorded bool) []gpu.Foreign {
 	wanted, err := asks(pod, policy.SliceCoresByForm)
 	plain := plainAsks(pod)
-	_, recorded := pod.Annotations[AnnotationAllocation]
 	uncertain := err != nil || recorded
 	vendors := vendorsNamed(pod)
 	if len(vendors) == 0 && uncertain || slices.Contains(vendors, "") {

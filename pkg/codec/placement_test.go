@@ -79,7 +79,7 @@ func TestForeignRecords(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := allocated(tc.pod)
+			_, _, err := allocated(tc.pod)
 			sameFaults(t, err, tc.want)
 			if Ours(tc.pod) {
 				t.Error("ours")

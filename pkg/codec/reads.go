@@ -1,5 +1,7 @@
 package codec
 
+import corev1 "k8s.io/api/core/v1"
+
 // What is read of objects' annotations and labels, for who keeps many objects and
 // wants to keep no more of them than that.
 
@@ -17,8 +19,13 @@ func ReadOfNode(annotation string) bool {
 	return false
 }
 
-// ReadOfBound lists what Placement and Ours go by on a bound pod: annotations and
-// labels. Of a pod that is not bound, Request judges every one.
-func ReadOfBound() (annotations, labels []string) {
-	return []string{AnnotationAllocation, AnnotationHAMiNode}, []string{BoundByLabel}
+// ReadOfBound reports whether Placement, Ours, BoundIn or Shown go by a bound pod's
+// annotation of that key. Of its labels they go by BoundByLabel alone. Of a pod
+// that is not bound, Request judges every one.
+func ReadOfBound(annotation string) bool {
+	switch annotation {
+	case AnnotationAllocation, AnnotationHAMiNode, AnnotationEpoch, corev1.MirrorPodAnnotationKey:
+		return true
+	}
+	return injected(annotation)
 }

@@ -40,11 +40,6 @@ func checkOwned(before, after *corev1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// schedulerKey also takes HAMi's names for what the scheduler writes.
-func schedulerKey(key string) bool {
-	return ownedByScheduler(key) || key == AnnotationHAMiNode || key == AnnotationHAMiAllocated
-}
-
 // differing returns those of the keys that are new, another or gone, sorted.
 func differing(before, after map[string]string, of func(key string) bool) (keys []string) {
 	for key, value := range after {

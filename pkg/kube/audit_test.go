@@ -90,7 +90,7 @@ func (a *auditor) takes(card gpu.CardID, index int) bool {
 // onCard moves the pod's record to another card, as whoever edits it would.
 func onCard(t *testing.T, card gpu.CardID, index int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		annotations, err := codec.Annotations(whole(pod.Name, card, index), start())
+		annotations, err := codec.Annotations(whole(pod.Name, card, index), start(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,8 @@ func TestAuditGivesBackWhatDoesNotRun(t *testing.T) {
 func TestAuditFencesWhatARecordClaims(t *testing.T) {
 	a := newAuditor(t)
 	a.shelf.PodSeen(boundPod(t, "p"))
-	edited := boundPod(t, "p", onCard(t, "GPU-b", 1))
+	shown := func(p *corev1.Pod) { p.Annotations[shownKey] = "GPU-a" }
+	edited := boundPod(t, "p", onCard(t, "GPU-b", 1), shown)
 	a.shelf.PodSeen(edited)
 	a.pods(edited)
 	for range 3 {

@@ -44,7 +44,7 @@ func largePod(b testing.TB, node, card int) *corev1.Pod {
 	pod := richPod(b, name, cardOf(node, card), card)
 	p := whole(name, cardOf(node, card), card)
 	p.Node = gpu.NodeID(nodeOf(node))
-	annotations, err := codec.Annotations(p, start())
+	annotations, err := codec.Annotations(p, start(), 0)
 	if err != nil {
 		b.Fatal(err)
 	}

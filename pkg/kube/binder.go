@@ -29,6 +29,13 @@ type Binder struct {
 	Client kubernetes.Interface
 	Lister corelisters.PodLister
 	Now    func() time.Time
+	// Term is what a Binding may rely on; its error means that there must be none.
+	// Nil: this scheduler runs alone, and there is no epoch.
+	Term func() (Term, error)
+	// Sending is told of a Binding before it is sent, FenceRefused of one that was
+	// refused as one of another epoch. Both may be nil.
+	Sending      func(gpu.PodID)
+	FenceRefused func()
 }
 
 // Bind binds the pod to its node and gives it its cards, in one request: the API
@@ -56,9 +63,13 @@ func outdated(err error) bool {
 // bind sends one Binding for the pod as find has it.
 func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) error {
 	pod, err := find(ctx, p)
+	var term Term
+	if err == nil {
+		term, err = b.term() // after what may have taken long
+	}
 	var annotations map[string]string
 	if err == nil {
-		annotations, err = codec.Annotations(*p, b.Now())
+		annotations, err = codec.Annotations(*p, b.Now(), term.Epoch)
 	}
 	if err == nil {
 		err = onto(pod, annotations)
@@ -69,7 +80,26 @@ func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.C
 	if err != nil { // nothing has been sent
 		return fmt.Errorf("%w: %w", engine.ErrRefused, err)
 	}
-	return b.send(ctx, binding(p, pod.ResourceVersion, annotations))
+	if !term.Until.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadline(ctx, term.Until)
+		defer stop()
+	}
+	if b.Sending != nil {
+		b.Sending(p.Pod)
+	}
+	err = b.send(ctx, binding(p, pod.ResourceVersion, annotations))
+	if FenceRefused(err) && b.FenceRefused != nil {
+		b.FenceRefused()
+	}
+	return err
+}
+
+func (b *Binder) term() (Term, error) {
+	if b.Term == nil {
+		return Term{}, nil
+	}
+	return b.Term()
 }
 
 // seen returns the pod from the cache, if it is there.
@@ -86,16 +116,19 @@ func (b *Binder) live(ctx context.Context, p *gpu.Placement) (*corev1.Pod, error
 }
 
 func binding(p *gpu.Placement, version string, annotations map[string]string) *corev1.Binding {
+	b := newBinding(p.Namespace, p.Name, string(p.Node))
+	b.UID, b.ResourceVersion, b.Annotations = types.UID(p.Pod), version, annotations
+	return b
+}
+
+// newBinding is a Binding of ours, which the fence knows by its label.
+func newBinding(namespace, pod, node string) *corev1.Binding {
 	return &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:       p.Namespace,
-			Name:            p.Name,
-			UID:             types.UID(p.Pod),
-			ResourceVersion: version,
-			Annotations:     annotations,
-			Labels:          map[string]string{codec.BoundByLabel: codec.BoundByValue},
+			Namespace: namespace, Name: pod,
+			Labels: map[string]string{codec.BoundByLabel: codec.BoundByValue},
 		},
-		Target: corev1.ObjectReference{Kind: "Node", Name: string(p.Node)},
+		Target: corev1.ObjectReference{Kind: "Node", Name: node},
 	}
 }
 
@@ -137,7 +170,7 @@ func (b *Binder) send(ctx context.Context, binding *corev1.Binding) error {
 		if err == nil {
 			return nil
 		}
-		if !apierrors.IsTooManyRequests(err) || try == mostTries || !wait(ctx, err) {
+		if !apierrors.IsTooManyRequests(err) || try == mostTries || !waitAsAsked(ctx, err) {
 			return classify(err, try)
 		}
 	}
@@ -151,8 +184,8 @@ func (b *Binder) post(ctx context.Context, binding *corev1.Binding) error {
 		Do(ctx).Error()
 }
 
-// wait waits as long as the server asks for; false when ctx ends first.
-func wait(ctx context.Context, err error) bool {
+// waitAsAsked waits as long as the server asks for; false when ctx ends first.
+func waitAsAsked(ctx context.Context, err error) bool {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	select {
 	case <-ctx.Done():

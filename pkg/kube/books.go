@@ -12,6 +12,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/policy"
 )
 
@@ -32,10 +33,18 @@ type Books struct {
 	InventoryError func()
 	Settled        func(gpu.PodID)
 	Gone           func(gpu.PodID)
+	// Appeared is told of bound pods that were not known to be bound; nil: nobody
+	// is.
+	Appeared func(*corev1.Pod, *gpu.Placement)
+	// Forged is told of pods on which somebody else has written what only the
+	// scheduler writes; nil: nobody is. It must not call back either.
+	Forged func(pod *corev1.Pod, kind metrics.Forgery, text string)
 
 	mu     sync.Mutex            // held for each move, so that what it is based on still holds
 	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory; told once
 	left   departures            // guarded by mu
+
+	forgeries forgeries // guarded by mu
 }
 
 // NodeSeen tells of a node that is there.
@@ -91,12 +100,20 @@ func (b *Books) podSeen(pod *corev1.Pod) {
 	case codec.Active(pod):
 		b.left.remove(id)
 		p := codec.Placement(pod)
-		b.keepCards(pod, &p)
-		b.tellForeign(pod, &p)
+		if !b.keepCards(pod, &p) {
+			b.tellForeign(pod, &p)
+		}
+		h, held := b.Ledger.Hold(id)
 		b.Ledger.Confirm(p)
+		if b.Appeared != nil && !lasts(&h, held, &p) {
+			b.Appeared(pod, &p)
+		}
 	case codec.Ended(pod):
 		b.left.add(id, b.Now())
+		b.forgeries.forget(id)
 		b.Ledger.Release(id)
+	default:
+		b.early(pod)
 	}
 	// A pod that is not bound may be about to be: its hold is the engine's.
 }
@@ -104,16 +121,18 @@ func (b *Books) podSeen(pod *corev1.Pod) {
 // keepCards puts back into p the cards that the pod is known to have, or the
 // claim on those that it may have. They never change while it runs: who edits the
 // record on the pod, or writes one later, does not change what its containers use.
-func (b *Books) keepCards(pod *corev1.Pod, p *gpu.Placement) {
+// Who edits what they are shown may do so, when they start anew. It reports whether
+// there was anything to put back.
+func (b *Books) keepCards(pod *corev1.Pod, p *gpu.Placement) bool {
 	h, known := b.Ledger.Hold(p.Pod)
 	if !known || h.State == ledger.Held || h.Node != p.Node || len(h.Grants) == 0 && len(h.Foreign) == 0 {
-		return
+		return false
 	}
 	if reflect.DeepEqual(h.Grants, p.Grants) && slices.Equal(h.Foreign, p.Foreign) {
-		return
+		return false
 	}
-	b.Logger.Info("the record of a pod's cards has been changed, which is ignored", "pod", klog.KObj(pod), "podUID", pod.UID, "node", p.Node)
-	p.Grants, p.Foreign = h.Grants, h.Foreign
+	p.Grants, p.Foreign = h.Grants, b.changed(pod, h.Grants, h.Foreign)
+	return true
 }
 
 // tellForeign says, when it is first seen, that a pod has cards which nobody can
@@ -127,6 +146,7 @@ func (b *Books) tellForeign(pod *corev1.Pod, p *gpu.Placement) {
 	}
 	b.Logger.Info("pod holds cards that cannot be named, others are closed for it", "pod", klog.KObj(pod), "podUID", pod.UID,
 		"node", p.Node, "claims", p.Foreign)
+	b.doubted(pod)
 }
 
 // PodGone tells of a pod whose object has gone. certain says that pod is the
@@ -146,6 +166,7 @@ func (b *Books) podGone(pod *corev1.Pod, certain bool) {
 	id := gpu.PodID(pod.UID)
 	b.Gone(id)
 	b.left.add(id, b.Now())
+	b.forgeries.forget(id)
 	switch {
 	case codec.Ended(pod):
 		b.Ledger.Release(id)

@@ -86,7 +86,7 @@ func whole(name string, card gpu.CardID, index int) gpu.Placement {
 func boundPod(t testing.TB, name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	pod := unbound(name)
-	annotations, err := codec.Annotations(whole(name, "GPU-a", 0), start())
+	annotations, err := codec.Annotations(whole(name, "GPU-a", 0), start(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,19 +103,19 @@ func (c *Cluster) Run(ctx context.Context) error {
 // announce says how far the start has come, and how long each part took.
 func (c *Cluster) announce(ctx context.Context) {
 	b, began := c.books, c.books.Now()
-	if !done(ctx, c.caches) {
+	if !waitFor(ctx, c.caches) {
 		return
 	}
 	synced := b.Now()
 	b.Logger.Info("caches synced: the API server's nodes and pods are here", "took", synced.Sub(began))
-	if !done(ctx, c.told) {
+	if !waitFor(ctx, c.told) {
 		return
 	}
 	b.Logger.Info("ready: the ledger has been built", "nodes", b.Ledger.Snapshot().Len(), "pods", len(b.Ledger.Pods()), "afterCaches", b.Now().Sub(synced))
 }
 
-// done waits until all are done; false when ctx ends before.
-func done(ctx context.Context, all []cache.DoneChecker) bool {
+// waitFor waits until all are done; false when ctx ends before.
+func waitFor(ctx context.Context, all []cache.DoneChecker) bool {
 	for _, c := range all {
 		select {
 		case <-c.Done():

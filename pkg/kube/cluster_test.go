@@ -195,7 +195,7 @@ func TestReadyWithTheWholeCluster(t *testing.T) {
 				s.pods = append(s.pods, *boundPod(t, fmt.Sprintf("p-%d-%d", i, j), func(p *corev1.Pod) {
 					placement := whole(p.Name, gpu.CardID(card), j)
 					placement.Node = gpu.NodeID(node)
-					annotations, err := codec.Annotations(placement, start())
+					annotations, err := codec.Annotations(placement, start(), 0)
 					if err != nil {
 						t.Fatal(err)
 					}

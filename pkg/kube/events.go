@@ -67,6 +67,12 @@ func (e *Events) Bound(b engine.Bound) {
 	}
 }
 
+// Lost tells that the pod has to go, since its cards have been given to another.
+// It never blocks.
+func (e *Events) Lost(p *gpu.Placement, text string) {
+	e.send(event(about{p.Pod, p.Namespace, p.Name}, corev1.EventTypeWarning, string(gpu.BindConflict), string(p.Node), text, 1))
+}
+
 // Mismatch tells, on the node, that the books disagree. It never blocks.
 func (e *Events) Mismatch(node gpu.NodeID, text string) {
 	e.send(nodeEvent(node, string(gpu.LedgerMismatch), text))

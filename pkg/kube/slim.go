@@ -1,7 +1,6 @@
 package kube
 
 import (
-	"maps"
 	"reflect"
 	"unique"
 
@@ -105,15 +104,19 @@ func waiting(p, slim *corev1.Pod) {
 // bound adds what is read of a pod that has a node. The copy of the record that
 // is there for HAMi's readers goes, and the names of all are one string.
 func (s *slimmer) bound(p, slim *corev1.Pod) {
-	annotations, labels := codec.ReadOfBound()
-	slim.Annotations, slim.Labels = pick(p.Annotations, annotations), pick(p.Labels, labels)
-	for key, value := range slim.Annotations {
+	for key, value := range p.Annotations {
 		if value == p.Spec.NodeName {
-			slim.Annotations[key] = p.Spec.NodeName // the string that is there already
+			value = p.Spec.NodeName // the string that is there already
+		}
+		if codec.ReadOfBound(key) {
+			put(&slim.Annotations, one(key), value)
 		}
 	}
-	if maps.Equal(slim.Labels, s.marks) {
+	switch mark, ok := p.Labels[codec.BoundByLabel]; {
+	case mark == codec.BoundByValue:
 		slim.Labels = s.marks
+	case ok:
+		slim.Labels = map[string]string{codec.BoundByLabel: mark}
 	}
 }
 
@@ -213,17 +216,6 @@ func identity(o *metav1.ObjectMeta) metav1.ObjectMeta {
 		Namespace: one(o.Namespace), Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
 		DeletionTimestamp: o.DeletionTimestamp, DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
 	}
-}
-
-// pick returns the entries of these keys, nil if there are none. The keys are
-// those given, which all objects then have in common.
-func pick(from map[string]string, keys []string) (picked map[string]string) {
-	for _, key := range keys {
-		if value, ok := from[key]; ok {
-			put(&picked, key, value)
-		}
-	}
-	return picked
 }
 
 func put(into *map[string]string, key, value string) {

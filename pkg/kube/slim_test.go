@@ -26,6 +26,8 @@ import (
 type podRead struct {
 	Placement                 gpu.Placement
 	Active, Ended, Ours, Over bool
+	Epoch                     int64
+	Doubt                     string
 	Deleted                   bool
 	Grace                     time.Duration
 	Request                   gpu.Request
@@ -42,6 +44,8 @@ func readPod(pod *corev1.Pod) podRead {
 		Placement: codec.Placement(pod), Active: codec.Active(pod), Ended: codec.Ended(pod), Ours: codec.Ours(pod),
 		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: grace(pod), Version: pod.ResourceVersion,
 	}
+	r.Epoch, _ = codec.BoundIn(pod)
+	r.Doubt = fmt.Sprint(codec.Doubt(pod))
 	if pod.Spec.NodeName != "" {
 		return r // what it wished for is not read any more
 	}
@@ -259,7 +263,7 @@ func TestSlimDrops(t *testing.T) {
 	s := newSlimmer()
 	pod := richPod(t, "p", "GPU-a", 0)
 	want := boundPod(t, "p", func(p *corev1.Pod) {
-		p.Annotations = map[string]string{codec.AnnotationAllocation: p.Annotations[codec.AnnotationAllocation], codec.AnnotationHAMiNode: "n1"}
+		delete(p.Annotations, codec.AnnotationHAMiAllocated) // a copy for other readers
 		p.Status.ContainerStatuses = nil // which has what it asks for, and whose end is not near
 	})
 	if _, err := s.slim(pod); err != nil {
@@ -320,7 +324,7 @@ func heap() uint64 {
 func richPod(t testing.TB, name string, card gpu.CardID, index int) *corev1.Pod {
 	t.Helper()
 	return boundPod(t, name, func(p *corev1.Pod) {
-		annotations, err := codec.Annotations(whole(name, card, index), start())
+		annotations, err := codec.Annotations(whole(name, card, index), start(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

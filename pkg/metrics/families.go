@@ -100,6 +100,12 @@ const (
 	AdmissionError   AdmissionOutcome = "error"
 )
 
+// Whose expiry is told.
+const (
+	CertificateServed    = "served"
+	CertificateAuthority = "authority"
+)
+
 // CardState is where a card stands. Every card is in exactly one.
 type CardState string
 
@@ -121,6 +127,22 @@ const (
 	MemoryHeld   MemoryKind = "held"
 )
 
+// ForwardResult is how one try to have a request answered by the leader ended.
+type ForwardResult string
+
+// NotLeading: the replica asked does not decide (yet). Unreachable: there is no
+// connection to it. Broken: the answer did not come, or not whole. Overtaken:
+// another replica came to lead meanwhile. After these it is tried again, until
+// the request is GivenUp.
+const (
+	ForwardAnswered    ForwardResult = "answered"
+	ForwardNotLeading  ForwardResult = "not_leading"
+	ForwardUnreachable ForwardResult = "unreachable"
+	ForwardBroken      ForwardResult = "broken"
+	ForwardOvertaken   ForwardResult = "overtaken"
+	ForwardGivenUp     ForwardResult = "given_up"
+)
+
 func verbs() []Verb { return []Verb{VerbFilter, VerbScore, VerbBind, VerbOther} }
 
 func filterOutcomes() []FilterOutcome { return []FilterOutcome{Feasible, Refused, Invalid, Passed} }
@@ -134,6 +156,13 @@ func admissionOperations() []AdmissionOperation { return []AdmissionOperation{Mu
 func admissionOutcomes() []AdmissionOutcome {
 	return []AdmissionOutcome{AdmissionAllowed, AdmissionPatched, AdmissionRefused, AdmissionError}
 }
+
+func forwardResults() []ForwardResult {
+	return []ForwardResult{ForwardAnswered, ForwardNotLeading, ForwardUnreachable, ForwardBroken, ForwardOvertaken, ForwardGivenUp}
+}
+
+// routes are the verbs without VerbOther.
+func routes() []Verb { return []Verb{VerbFilter, VerbScore, VerbBind} }
 
 func cardStates() []CardState {
 	return []CardState{CardUnhealthy, CardExclusive, CardShared, CardClosed, CardFree}
@@ -160,6 +189,9 @@ const (
 	nameBindInFlight    = "heteroflow_bind_in_flight"
 	nameAdmissions      = "heteroflow_admission_requests_total"
 	nameAdmissionTime   = "heteroflow_admission_duration_seconds"
+	nameForwarded       = "heteroflow_forwarded_requests_total"
+	nameHeld            = "heteroflow_request_hold_seconds"
+	nameCertificate     = "heteroflow_certificate_expiry_timestamp_seconds"
 	nameCards           = "heteroflow_cards"
 	nameCardMemory      = "heteroflow_card_memory_mib"
 	nameHolds           = "heteroflow_holds"
@@ -167,6 +199,7 @@ const (
 	nameInventoryErrors = "heteroflow_inventory_errors_total"
 	namePodsTouched     = "heteroflow_pods_touched_total"
 	namePodsNominated   = "heteroflow_pods_nominated_total"
+	nameForgeries       = "heteroflow_forgeries_total"
 	nameMismatches      = "heteroflow_ledger_mismatches"
 	nameReady           = "heteroflow_ready"
 )
@@ -174,12 +207,17 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
+	return append(countedFamilies(), leadershipFamilies()...)
+}
+
+// countedFamilies are all but those about leadership.
+func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
 	operation := Label{Name: "operation", Values: texts(admissionOperations())}
 	reason := Label{Name: "reason", Values: reasonCodes(), About: "see [reasons](reasons.md)"}
 	return []Family{
-		{nameRequests, Counter, "Requests on the extender listener, by route and HTTP status.",
+		{nameRequests, Counter, "Requests for the extender's routes, those sent on by other replicas included, by route and HTTP status.",
 			[]Label{verb, {Name: "code", About: "the HTTP status"}}},
 		{nameDuration, Histogram, "Time from a request's arrival to its answer.", []Label{verb}},
 		{nameNodesRefused, Counter, "Nodes that filter calls refused, by each node's own reason.", []Label{reason}},
@@ -191,6 +229,12 @@ func Families() []Family {
 		{nameAdmissions, Counter, "Requests for admission: allowed as it is, allowed with changes, refused, or not understood.",
 			[]Label{operation, {Name: "outcome", Values: texts(admissionOutcomes())}}},
 		{nameAdmissionTime, Histogram, "Time from an admission request's arrival to its answer.", []Label{operation}},
+		{nameForwarded, Counter, "Tries of this replica to have a request answered by the one that leads: answered, or why not; given up counts requests, all others tries.",
+			[]Label{{Name: "verb", Values: texts(routes())}, {Name: "result", Values: texts(forwardResults())}}},
+		{nameHeld, Histogram, "How long requests were held because no replica was there to decide. Those that did not have to wait are not counted.",
+			[]Label{{Name: "verb", Values: texts(routes())}}},
+		{nameCertificate, Gauge, "When the certificate in use, or the authority that it is trusted by, expires, in seconds since 1970.",
+			[]Label{{Name: "certificate", Values: []string{CertificateServed, CertificateAuthority}}}},
 		{nameCards, Gauge, "Cards in the ledger. Closed: without a holder of ours, but taken off for a foreign one, or cordoned.",
 			[]Label{vendor, {Name: "state", Values: texts(cardStates())}}},
 		{nameCardMemory, Gauge, "Card memory in MiB: usable for slices, and held. Held may pass usable, for a whole card takes the reserve too.",
@@ -201,6 +245,8 @@ func Families() []Family {
 		{nameInventoryErrors, Counter, "Node inventories that could not be read; such a node counts as having no cards.", nil},
 		{namePodsTouched, Counter, "Pods touched: woken because a node has room for them, or because the outcome of a Binding was not known.", nil},
 		{namePodsNominated, Counter, "Nodes nominated for a pod: woken likewise, and kube-scheduler is pointed to the node, which its sample may leave out.", nil},
+		{nameForgeries, Counter, "Pods on which somebody else had written what only the scheduler writes: before they were bound, with a record of cards that is not believed, or by a change later.",
+			[]Label{{Name: "kind", Values: texts(forgeries())}}},
 		{nameMismatches, Gauge, "Pods about which the ledger and the API server's pods disagree for longer than a bind takes.", nil},
 		{nameReady, Gauge, "1 when the ledger has been built from the API server, else 0.", nil},
 	}

@@ -25,17 +25,25 @@ type Metrics struct {
 	bindInFlight    prometheus.Gauge
 	admissions      *prometheus.CounterVec
 	admissionTime   *prometheus.HistogramVec
+	forwarded       *prometheus.CounterVec
+	held            *prometheus.HistogramVec
+	certificates    *prometheus.GaugeVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
 	podsTouched     prometheus.Counter
 	podsNominated   prometheus.Counter
 	mismatches      prometheus.Gauge
+	clashes         prometheus.Counter
+	forgeries       *prometheus.CounterVec
 }
 
 // View is what is read, not counted, when the metrics are scraped.
 type View struct {
 	Ledger func() ledger.Snapshot
 	Ready  func() bool
+	// Leadership is nil for a scheduler that runs alone: then it leads when it is
+	// ready.
+	Leadership func() Leadership
 }
 
 // New registers all metrics on a registry of their own.
@@ -50,19 +58,27 @@ func New(v View) *Metrics {
 		bindInFlight:    gauge(nameBindInFlight),
 		admissions:      counters(nameAdmissions),
 		admissionTime:   histograms(nameAdmissionTime),
+		forwarded:       counters(nameForwarded),
+		held:            histograms(nameHeld),
+		certificates:    gauges(nameCertificate),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
 		podsTouched:     counter(namePodsTouched),
 		podsNominated:   counter(namePodsNominated),
 		mismatches:      gauge(nameMismatches),
+		clashes:         counter(nameClashes),
+		forgeries:       counters(nameForgeries),
 	}
 	m.startAtZero()
+	if v.Leadership == nil {
+		v.Leadership = func() Leadership { return Leadership{Leading: v.Ready(), Fence: FenceStandby} }
+	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches,
-		newCollector(v),
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
+		newCollector(v), newLeadership(v.Leadership),
 	)
 	return m
 }
@@ -78,6 +94,15 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, o := range bindOutcomes() {
 		m.bindOutcomes.WithLabelValues(string(o))
+	}
+	for _, v := range routes() {
+		m.held.WithLabelValues(string(v))
+		for _, r := range forwardResults() {
+			m.forwarded.WithLabelValues(string(v), string(r))
+		}
+	}
+	for _, f := range forgeries() {
+		m.forgeries.WithLabelValues(string(f))
 	}
 	for _, op := range admissionOperations() {
 		m.admissionTime.WithLabelValues(string(op))
@@ -121,6 +146,22 @@ func (m *Metrics) Admitted(op AdmissionOperation, o AdmissionOutcome, took time.
 	m.admissionTime.WithLabelValues(string(op)).Observe(took.Seconds())
 }
 
+// Forwarded counts one try to have a request answered by the leader.
+func (m *Metrics) Forwarded(v Verb, r ForwardResult) {
+	m.forwarded.WithLabelValues(string(v), string(r)).Inc()
+}
+
+// Held counts a request that has waited for a leader.
+func (m *Metrics) Held(v Verb, waited time.Duration) {
+	m.held.WithLabelValues(string(v)).Observe(waited.Seconds())
+}
+
+// Certificates says when the certificate in use and its authority expire.
+func (m *Metrics) Certificates(served, authority time.Time) {
+	m.certificates.WithLabelValues(CertificateServed).Set(float64(served.Unix()))
+	m.certificates.WithLabelValues(CertificateAuthority).Set(float64(authority.Unix()))
+}
+
 // EventDropped counts an event that nobody will see.
 func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
 
@@ -149,6 +190,11 @@ func counter(name string) prometheus.Counter {
 func gauge(name string) prometheus.Gauge {
 	f := family(name)
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: f.Name, Help: f.Help})
+}
+
+func gauges(name string) *prometheus.GaugeVec {
+	f := family(name)
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: f.Name, Help: f.Help}, f.labelNames())
 }
 
 // histograms starts at 0.1 ms: filter answers in less than a millisecond. The

@@ -114,6 +114,9 @@ func TestCounting(t *testing.T) {
 	m.PodTouched()
 	m.PodNominated()
 	m.Mismatches(3)
+	m.Forwarded(VerbBind, ForwardBroken)
+	m.Held(VerbScore, 2*time.Second)
+	m.Certificates(time.Unix(1000, 0), time.Unix(2000, 0))
 
 	for name, want := range map[string]string{
 		nameRequests:        `heteroflow_extender_requests_total{code="200",verb="filter"} 1`,
@@ -124,6 +127,9 @@ func TestCounting(t *testing.T) {
 		nameBindInFlight:    `heteroflow_bind_in_flight 1`,
 		nameAdmissions:      `heteroflow_admission_requests_total{operation="mutate",outcome="patched"} 1`,
 		nameAdmissionTime:   `heteroflow_admission_duration_seconds_bucket{operation="mutate",le="0.0002"} 1`,
+		nameForwarded:       `heteroflow_forwarded_requests_total{result="broken",verb="bind"} 1`,
+		nameHeld:            `heteroflow_request_hold_seconds_sum{verb="score"} 2`,
+		nameCertificate:     `heteroflow_certificate_expiry_timestamp_seconds{certificate="served"} 1000`,
 		nameEventsDropped:   `heteroflow_events_dropped_total 1`,
 		nameInventoryErrors: `heteroflow_inventory_errors_total 1`,
 		namePodsTouched:     `heteroflow_pods_touched_total 1`,
@@ -143,6 +149,7 @@ func TestTableIsComplete(t *testing.T) {
 	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }})
 	m.Request(VerbBind, http.StatusOK, time.Millisecond)
 	m.NodesRefused(gpu.InvalidRequest, 1)
+	m.Certificates(time.Unix(1, 0), time.Unix(2, 0)) // 0 would read as long expired
 
 	var want []string
 	for _, f := range Families() {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
-	"github.com/julienschmidt/httprouter"
 	extender "k8s.io/kube-scheduler/extender/v1"
 
 	"heteroflow.io/heteroflow/pkg/engine"
@@ -14,8 +12,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
 
-func (s *Server) bind(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
-	arrived := time.Now()
+func (s *Server) bind(w http.ResponseWriter, r *http.Request, t turn) {
 	var args extender.ExtenderBindingArgs
 	if err := decode(w, r, &args); err != nil {
 		refuse(w, err)
@@ -26,14 +23,14 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request, _ httprouter.Param
 		refuse(w, err)
 		return
 	}
-	if !s.cfg.Ready() {
-		reply(w, extender.ExtenderBindingResult{Error: notReady})
+	if t.not != "" {
+		reply(w, extender.ExtenderBindingResult{Error: t.not})
 		return
 	}
 	// kube-scheduler hangs up when its httpTimeout has passed, which ends the
 	// request's context. A bind that ended with it would leave it open whether
 	// the pod is bound.
-	ctx, stop := context.WithDeadline(context.WithoutCancel(r.Context()), arrived.Add(s.cfg.BindTimeout))
+	ctx, stop := context.WithDeadline(context.WithoutCancel(r.Context()), t.until)
 	defer stop()
 	var answer extender.ExtenderBindingResult
 	if err := s.bound(ctx, target); err != nil {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/julienschmidt/httprouter"
 	corev1 "k8s.io/api/core/v1"
 	extender "k8s.io/kube-scheduler/extender/v1"
 
@@ -14,19 +13,19 @@ import (
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
 
-func (s *Server) filter(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
+func (s *Server) filter(w http.ResponseWriter, r *http.Request, t turn) {
 	pod, nodes, err := question(w, r)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	reply(w, s.filtered(r.Context(), pod, &nodes))
+	reply(w, s.filtered(r.Context(), pod, &nodes, t))
 }
 
 // filtered finds the answer. Error is for faults alone, as kube-scheduler then
 // tries again for ever: a request that can never be met is refused instead, on
 // every node and beyond what evicting pods could change.
-func (s *Server) filtered(ctx context.Context, pod *corev1.Pod, nodes *candidates) extender.ExtenderFilterResult {
+func (s *Server) filtered(ctx context.Context, pod *corev1.Pod, nodes *candidates, t turn) extender.ExtenderFilterResult {
 	request, err := s.cfg.Decode(pod)
 	switch {
 	case err != nil:
@@ -35,8 +34,8 @@ func (s *Server) filtered(ctx context.Context, pod *corev1.Pod, nodes *candidate
 		s.cfg.Metrics.Filtered(metrics.Passed)
 		logPassed(ctx, pod)
 		return nodes.answer(all)
-	case !s.cfg.Ready():
-		return extender.ExtenderFilterResult{Error: notReady}
+	case t.not != "":
+		return extender.ExtenderFilterResult{Error: t.not}
 	case len(nodes.ids) == 0:
 		return nodes.answer(all)
 	}

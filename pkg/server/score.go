@@ -3,13 +3,12 @@ package server
 import (
 	"net/http"
 
-	"github.com/julienschmidt/httprouter"
 	extender "k8s.io/kube-scheduler/extender/v1"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
-func (s *Server) score(w http.ResponseWriter, r *http.Request, _ httprouter.Params) {
+func (s *Server) score(w http.ResponseWriter, r *http.Request, t turn) {
 	pod, nodes, err := question(w, r)
 	if err != nil {
 		refuse(w, err)
@@ -19,10 +18,10 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request, _ httprouter.Para
 	switch {
 	case err != nil || !request.AsksForCards():
 		reply(w, indifferent(nodes.ids))
-	case !s.cfg.Ready():
+	case t.not != "":
 		// The answer has no field for an error, and saying that all nodes are
 		// alike would be one.
-		http.Error(w, notReady, http.StatusServiceUnavailable)
+		http.Error(w, t.not, http.StatusServiceUnavailable)
 	default:
 		scored := s.cfg.Engine.Score(&request, nodes.ids)
 		logScored(r.Context(), &request, scored)

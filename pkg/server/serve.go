@@ -27,10 +27,20 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, longest time.Dur
 	return serve(ctx, l, h, longest, (*http.Server).Serve)
 }
 
+// Shown is the certificate that a listener shows. It may change.
+type Shown interface {
+	// Current returns the one to show now.
+	Current() (*tls.Certificate, error)
+}
+
+func getCertificate(c Shown) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.Current() }
+}
+
 // ServeTLS is Serve over TLS, with certificates of c.
-func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, longest time.Duration, c *Certificate) error {
+func ServeTLS(ctx context.Context, l net.Listener, h http.Handler, longest time.Duration, c Shown) error {
 	return serve(ctx, l, h, longest, func(srv *http.Server, l net.Listener) error {
-		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
+		srv.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: getCertificate(c)}
 		return srv.ServeTLS(l, "", "")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/julienschmidt/httprouter"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -50,6 +51,9 @@ type Config struct {
 	Decode func(*corev1.Pod) (gpu.Request, error)
 	// Ready reports whether the ledger has been built from the API server.
 	Ready func() bool
+	// Certified reports whether there is a certificate to show, where there has
+	// to be; nil: there has not.
+	Certified func() bool
 	// Ledger is looked at for the log's lines about cards and for the dump, and
 	// only for those.
 	Ledger func() ledger.Snapshot
@@ -58,13 +62,23 @@ type Config struct {
 	// BindTimeout is how long after its arrival a bind may still write. It has
 	// to lie below kube-scheduler's httpTimeout.
 	BindTimeout time.Duration
+	// Leadership says whether requests are decided here; nil: they always are.
+	Leadership Leadership
+	// Replicas is how the others are reached.
+	Replicas Replicas
 }
 
 // Server answers kube-scheduler, and those who ask how it is.
-type Server struct{ cfg Config }
+type Server struct {
+	cfg   Config
+	peers http.Client
+	room  *semaphore.Weighted // for the bodies of requests on their way to the leader
+}
 
 // New returns a server.
-func New(cfg Config) *Server { return &Server{cfg: cfg} }
+func New(cfg Config) *Server {
+	return &Server{cfg: cfg, peers: newClient(cfg.Replicas.Transport), room: semaphore.NewWeighted(mostWaiting)}
+}
 
 const notReady = "not ready: the ledger is still being built"
 
@@ -72,10 +86,20 @@ const notReady = "not ready: the ledger is still being built"
 // can bind pods.
 func (s *Server) Extender() http.Handler {
 	r := s.router()
-	r.POST("/filter", s.filter)
-	r.POST("/score", s.score)
-	r.POST("/bind", s.bind)
+	r.POST("/filter", s.led(s.filter))
+	r.POST("/score", s.led(s.score))
+	r.POST("/bind", s.led(s.bind))
 	r.GET("/debug/books", s.dump)
+	return s.observe(r)
+}
+
+// Replica returns the routes for the other replicas, which send on what they
+// were asked.
+func (s *Server) Replica() http.Handler {
+	r := newRouter()
+	r.POST("/filter", s.forwarded(s.filter))
+	r.POST("/score", s.forwarded(s.score))
+	r.POST("/bind", s.forwarded(s.bind))
 	return s.observe(r)
 }
 
@@ -121,8 +145,12 @@ func alive(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
 }
 
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ httprouter.Params) {
-	if !s.cfg.Ready() {
+	switch {
+	case !s.cfg.Ready():
 		http.Error(w, notReady, http.StatusServiceUnavailable)
+		return
+	case s.cfg.Certified != nil && !s.cfg.Certified():
+		http.Error(w, "not ready: there is no certificate yet", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = io.WriteString(w, "ok\n")

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -35,18 +34,11 @@ func (c *Cluster) certify(context.Context) error {
 func (c *Cluster) certificateFile() string { return filepath.Join(c.dir, "admission.crt") }
 func (c *Cluster) keyFile() string         { return filepath.Join(c.dir, "admission.key") }
 
-// Admit has the API server send pods to the extender's webhooks, as
-// examples/admission.yaml says, and makes the chart's PriorityClasses. It
-// returns when both webhooks are asked; the extender has to run.
+// Admit has the API server send pods to the extender's webhooks, and makes the
+// PriorityClasses, as the chart says. It returns when both webhooks are asked; the
+// extender has to run.
 func (c *Cluster) Admit(ctx context.Context) error {
-	if err := c.Apply(ctx, filepath.Join(c.root, "charts", "heteroflow", "templates", "priorityclasses.yaml")); err != nil {
-		return err
-	}
-	webhooks, err := c.webhooks()
-	if err != nil {
-		return err
-	}
-	if err := c.applyAll(ctx, webhooks); err != nil {
+	if err := c.Install(ctx, "priorityclasses.yaml", webhooksFile); err != nil {
 		return err
 	}
 	if err := c.Namespace(ctx, probeNamespace); err != nil {
@@ -58,7 +50,7 @@ func (c *Cluster) Admit(ctx context.Context) error {
 // Unadmit takes the webhooks away, and returns when the API server no longer
 // asks them. The PriorityClasses stay.
 func (c *Cluster) Unadmit(ctx context.Context) error {
-	webhooks, err := c.webhooks()
+	webhooks, err := c.Chart(ctx, "", webhooksFile)
 	if err != nil {
 		return err
 	}
@@ -93,6 +85,9 @@ func (c *Cluster) asked(ctx context.Context) error {
 	return nil
 }
 
+// webhooksFile is the chart's file with the webhook configurations.
+const webhooksFile = "webhooks.yaml"
+
 // probeNamespace is where pods are created on trial.
 const probeNamespace = "default"
 
@@ -118,25 +113,6 @@ func (c *Cluster) probe(ctx context.Context) (mutated, refused bool, err error) 
 	return changed.Spec.SchedulerName != corev1.DefaultSchedulerName, err != nil, nil
 }
 
-// webhooks are the objects of examples/admission.yaml for this cluster.
-func (c *Cluster) webhooks() ([]*unstructured.Unstructured, error) {
-	const path = "examples/admission.yaml"
-	example, err := os.ReadFile(filepath.Join(c.root, filepath.FromSlash(path)))
-	if err != nil {
-		return nil, err
-	}
-	objects, err := decode(bytes.NewReader(example))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	for _, o := range objects {
-		if err := localiseWebhooks(o, "https://"+c.admissionAddress, c.certificate); err != nil {
-			return nil, fmt.Errorf("%s: %s %s: %w", path, o.GetKind(), o.GetName(), err)
-		}
-	}
-	return objects, nil
-}
-
 // localiseWebhooks has the API server call the webhooks of a configuration at a
 // URL instead of a Service, which needs a network that tests do not have. The
 // path is kept, and nothing else is changed.
@@ -150,8 +126,8 @@ func localiseWebhooks(o *unstructured.Unstructured, url string, ca []byte) error
 		client, _ := webhook["clientConfig"].(map[string]any)
 		service, _ := client["service"].(map[string]any)
 		path, _ := service["path"].(string)
-		if got := slices.Sorted(maps.Keys(client)); !slices.Equal(got, []string{"caBundle", "service"}) || path == "" {
-			return fmt.Errorf("webhook %v: clientConfig has %v and path %q, want caBundle and service with a path", webhook["name"], got, path)
+		if got := slices.Sorted(maps.Keys(client)); !slices.Equal(got, []string{"service"}) || path == "" {
+			return fmt.Errorf("webhook %v: clientConfig has %v and path %q, want a service with a path alone", webhook["name"], got, path)
 		}
 		webhook["clientConfig"] = map[string]any{"url": url + path, "caBundle": base64.StdEncoding.EncodeToString(ca)}
 	}

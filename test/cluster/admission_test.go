@@ -16,11 +16,9 @@ webhooks:
 - name: a.heteroflow.io
   failurePolicy: Fail
   clientConfig:
-    caBundle: ""
     service: {namespace: heteroflow-system, name: heteroflow-scheduler, port: 9443, path: /webhook/mutate}
 - name: b.heteroflow.io
   clientConfig:
-    caBundle: ""
     service: {namespace: heteroflow-system, name: heteroflow-scheduler, path: /webhook/validate}
 `
 	const want = `kind: MutatingWebhookConfiguration
@@ -62,10 +60,10 @@ func TestLocaliseWebhooksRefuses(t *testing.T) {
 		"no client":       "webhooks: [{name: a}]",
 		"no service":      "webhooks: [{name: a, clientConfig: {caBundle: x}}]",
 		"a URL":           "webhooks: [{name: a, clientConfig: {caBundle: x, url: https://there}}]",
-		"no caBundle":     "webhooks: [{name: a, clientConfig: {service: {path: /a}}}]",
-		"no path":         "webhooks: [{name: a, clientConfig: {caBundle: x, service: {name: s}}}]",
-		"a field besides": "webhooks: [{name: a, clientConfig: {caBundle: x, service: {path: /a}, url: u}}]",
-		"one bad webhook": "webhooks: [{name: a, clientConfig: {caBundle: x, service: {path: /a}}}, {name: b}]",
+		"a caBundle":      "webhooks: [{name: a, clientConfig: {caBundle: x, service: {path: /a}}}]",
+		"no path":         "webhooks: [{name: a, clientConfig: {service: {name: s}}}]",
+		"a field besides": "webhooks: [{name: a, clientConfig: {service: {path: /a}, url: u}}]",
+		"one bad webhook": "webhooks: [{name: a, clientConfig: {service: {path: /a}}}, {name: b}]",
 	}
 	for name, example := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,12 +24,31 @@ type Extender struct {
 	Settle    time.Duration // between two looks for holds that nobody confirms
 	APIServer string        // where it finds the API server, if not where that is: see Upstream
 	Verbosity int
+	Elect     Election // how it agrees with others; zero: it decides alone
+}
+
+// Election says how replicas agree on who decides. The zero value is that there is
+// one replica, which asks nobody.
+type Election struct {
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+	FenceDelay                                time.Duration
+}
+
+// args are the flags that say so.
+func (e Election) args() []string {
+	if e == (Election{}) {
+		return []string{"--leader-elect=false"}
+	}
+	return []string{
+		"--lease-duration", e.LeaseDuration.String(), "--renew-deadline", e.RenewDeadline.String(),
+		"--retry-period", e.RetryPeriod.String(), "--fence-delay", e.FenceDelay.String(),
+	}
 }
 
 // StartExtender starts our scheduler and returns when it is ready. It is always
 // at the same addresses.
 func (c *Cluster) StartExtender(ctx context.Context, e Extender) error {
-	args, err := c.extenderArgs(e)
+	args, err := c.extenderArgs(e, c.addresses())
 	if err != nil {
 		return err
 	}
@@ -59,23 +79,31 @@ func (c *Cluster) StopExtender() { c.extender.stop() }
 // KillExtender ends our scheduler as a crash would.
 func (c *Cluster) KillExtender() { c.extender.kill() }
 
-func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
+// addresses are where an extender listens.
+type addresses struct{ extender, metrics, admission string }
+
+func (c *Cluster) addresses() addresses {
+	return addresses{c.extenderAddress, c.metricsAddress, c.admissionAddress}
+}
+
+func (c *Cluster) extenderArgs(e Extender, at addresses) ([]string, error) {
 	kubeconfig := c.state("extender.kubeconfig")
 	if e.APIServer != "" {
-		kubeconfig = filepath.Join(c.dir, "proxied.kubeconfig")
+		kubeconfig = filepath.Join(c.dir, "proxied-"+strings.Map(plain, e.APIServer)+".kubeconfig")
 		if err := os.WriteFile(kubeconfig, proxied(e.APIServer), 0o600); err != nil {
 			return nil, err
 		}
 	}
 	args := []string{
 		"--kubeconfig", kubeconfig,
-		"--extender-address", c.extenderAddress,
-		"--metrics-address", c.metricsAddress,
-		"--admission-address", c.admissionAddress,
+		"--extender-address", at.extender,
+		"--metrics-address", at.metrics,
+		"--admission-address", at.admission,
 		"--tls-cert-file", c.certificateFile(),
 		"--tls-private-key-file", c.keyFile(),
 		"-v", strconv.Itoa(e.Verbosity),
 	}
+	args = append(args, e.Elect.args()...)
 	for flag, value := range map[string]time.Duration{
 		"--linger-timeout": e.Linger, "--audit-interval": e.Audit, "--settle-interval": e.Settle,
 	} {
@@ -90,13 +118,23 @@ func (c *Cluster) extenderArgs(e Extender) ([]string, error) {
 	return append(args, "--policy", path), os.WriteFile(path, []byte(e.Policy), 0o600)
 }
 
+// plain keeps what may stand in a file's name.
+func plain(r rune) rune {
+	if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
+		return r
+	}
+	return '-'
+}
+
 // get returns nil when the URL answers 200.
-func get(ctx context.Context, url string) error {
+func get(ctx context.Context, url string) error { return getBy(ctx, http.DefaultClient, url) }
+
+func getBy(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}

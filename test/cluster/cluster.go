@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,6 +44,8 @@ type Cluster struct {
 	controlPlane  *process
 	kubeScheduler *process
 	extender      *process
+
+	sentinels atomic.Int32 // policies by which it is seen that those before are in force
 }
 
 // Start builds what is missing and starts a control plane whose state and logs

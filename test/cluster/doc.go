@@ -6,8 +6,8 @@
 // control plane stops when its standard input does, and the kernel kills the
 // other children with their parent.
 //
-// kube-scheduler is configured by examples/kube-scheduler.yaml, the extender's
-// rights come from examples/rbac.yaml, and its webhooks from
-// examples/admission.yaml, so that what users are given is what is tested. The package builds the binaries it needs, says nothing
+// kube-scheduler is configured by examples/kube-scheduler.yaml; the rights of both,
+// the webhooks and the policies come from the chart, so that what users are given
+// is what is tested. The package builds the binaries it needs, says nothing
 // about what they ought to do, and makes no nodes: see package simnode.
 package cluster

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,9 +17,25 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// allow gives the extender the rights that examples/rbac.yaml gives it.
+// allow gives the extender and kube-scheduler the rights that the chart gives
+// them. There they are one account; here kube-scheduler is a user of its own, so
+// that the extender is seen to need no right of kube-scheduler's.
 func (c *Cluster) allow(ctx context.Context) error {
-	return c.Apply(ctx, filepath.Join(c.root, "examples", "rbac.yaml"))
+	ours, err := c.Chart(ctx, "", "rbac.yaml")
+	if err != nil {
+		return err
+	}
+	theirs, err := c.Chart(ctx, "", "rbac-kube-scheduler.yaml")
+	if err != nil {
+		return err
+	}
+	for _, o := range theirs {
+		if strings.HasSuffix(o.GetKind(), "Binding") {
+			o.Object["subjects"] = []any{map[string]any{
+				"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "system:kube-scheduler"}}
+		}
+	}
+	return c.install(ctx, append(ours, theirs...))
 }
 
 // Apply applies all objects of a YAML file, as kubectl apply --server-side does.
@@ -91,11 +107,16 @@ func (c *Cluster) newApplier() (*applier, error) {
 }
 
 func (a *applier) apply(ctx context.Context, o *unstructured.Unstructured) error {
+	return a.send(ctx, o)
+}
+
+// send applies an object; dryRun is empty, or says that nothing is to be kept.
+func (a *applier) send(ctx context.Context, o *unstructured.Unstructured, dryRun ...string) error {
 	resource, err := a.resource(o)
 	if err != nil {
 		return err
 	}
-	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true})
+	_, err = resource.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: "heteroflow-test", Force: true, DryRun: dryRun})
 	return err
 }
 

@@ -29,7 +29,7 @@ import (
 func TestFewNodesOfMany(t *testing.T) {
 	const nodes, roomy, cards, pods = 2000, 5, 12, 50
 	s := begin(t, defaults)
-	s.add(others(nodes - roomy)...)
+	s.add(otherNodes(nodes - roomy)...)
 	for i := range roomy {
 		s.add(ofNvidia(fmt.Sprintf("roomy-%d", i), cards))
 	}
@@ -55,7 +55,7 @@ func TestNominationsOfNodes(t *testing.T) {
 	s := begin(t, defaults)
 	roomy := ofNvidia("roomy", 4)
 	roomy.Taints = []corev1.Taint{{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule}}
-	s.add(others(120)...)
+	s.add(otherNodes(120)...)
 	s.add(roomy)
 	red := corev1.Toleration{Key: "team", Value: "red", Effect: corev1.TaintEffectNoSchedule}
 	want := func(name string) *corev1.Pod {
@@ -177,8 +177,8 @@ func (s *scene) isNotNominated(pod string) {
 	s.meanwhile(2*time.Second, "a pod without a nomination", check)
 }
 
-// others are n nodes of another vendor.
-func others(n int) []simnode.Spec {
+// otherNodes are n nodes of another vendor.
+func otherNodes(n int) []simnode.Spec {
 	specs := make([]simnode.Spec, n)
 	for i := range specs {
 		name := fmt.Sprintf("other-%04d", i)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -133,11 +134,8 @@ func (b *books) judgeMarks(pod *corev1.Pod, a allocation) {
 	if got := pod.Labels[boundByLabel]; got != "heteroflow" {
 		b.say("pod %s: label %s is %q", name(pod), boundByLabel, got)
 	}
-	if a.Epoch != 0 {
-		b.say("pod %s: epoch is %d", name(pod), a.Epoch)
-	}
-	if got, found := pod.Annotations[epochAnnotation]; found && got != "0" {
-		b.say("pod %s: annotation %s is %q", name(pod), epochAnnotation, got)
+	if got := pod.Annotations[epochAnnotation]; a.Epoch < 0 || got != strconv.FormatInt(a.Epoch, 10) {
+		b.say("pod %s: epoch is %d, annotation %s is %q", name(pod), a.Epoch, epochAnnotation, got)
 	}
 	if a.Tenant != pod.Namespace {
 		b.say("pod %s: tenant is %q", name(pod), a.Tenant)

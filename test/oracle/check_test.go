@@ -138,9 +138,15 @@ func TestCheckReports(t *testing.T) {
 		"the label is missing": {
 			one(func(b *build) { b.pod.Labels = nil }), []string{`pod x/p: label heteroflow.io/bound-by is ""`}},
 		"another epoch": {
-			one(func(b *build) { b.alloc.Epoch = 3; b.encode() }), []string{"pod x/p: epoch is 3"}},
+			one(func(b *build) { b.alloc.Epoch = 3; b.encode() }), []string{`pod x/p: epoch is 3, annotation heteroflow.io/epoch is "0"`}},
 		"another epoch beside": {
-			one(func(b *build) { b.note(epochAnnotation, "3") }), []string{`pod x/p: annotation heteroflow.io/epoch is "3"`}},
+			one(func(b *build) { b.note(epochAnnotation, "3") }), []string{`pod x/p: epoch is 0, annotation heteroflow.io/epoch is "3"`}},
+		"no epoch beside": {
+			one(func(b *build) { delete(b.pod.Annotations, epochAnnotation) }), []string{`pod x/p: epoch is 0, annotation heteroflow.io/epoch is ""`}},
+		"a later epoch": {
+			one(func(b *build) { b.alloc.Epoch = 3; b.note(epochAnnotation, "3").encode() }), nil},
+		"a negative epoch": {
+			one(func(b *build) { b.alloc.Epoch = -1; b.note(epochAnnotation, "-1").encode() }), []string{`pod x/p: epoch is -1, annotation heteroflow.io/epoch is "-1"`}},
 		"another tenant": {
 			one(func(b *build) { b.alloc.Tenant = "y"; b.encode() }), []string{`pod x/p: tenant is "y"`}},
 		"a node that is gone": {

@@ -21,6 +21,7 @@ const module = "heteroflow.io/heteroflow/"
 var floors = map[string]int{
 	"pkg/gpu":         0,
 	"pkg/topology":    1,
+	"pkg/certs":       1,
 	"pkg/ledger":      2,
 	"pkg/pipeline":    3,
 	"pkg/plugins":     4,
@@ -49,7 +50,7 @@ var floors = map[string]int{
 // pure packages decide: nothing of Kubernetes, the network or the clock is in
 // their whole closure.
 var pure = []string{
-	"pkg/gpu", "pkg/topology", "pkg/ledger", "pkg/pipeline", "pkg/plugins", "pkg/tenancy", "pkg/gang",
+	"pkg/gpu", "pkg/topology", "pkg/certs", "pkg/ledger", "pkg/pipeline", "pkg/plugins", "pkg/tenancy", "pkg/gang",
 	"pkg/window", "pkg/preempt", "pkg/queue", "pkg/engine", "pkg/policy",
 }
 

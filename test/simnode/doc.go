@@ -11,6 +11,7 @@
 //	simnode.test/run-for: 2s      ends by itself after that time
 //	simnode.test/end: Failed      how it ends (else Succeeded); without run-for it ends at once
 //	simnode.test/hang: "true"     ignores its deletion until this is removed
+//	simnode.test/start-after: 2s  is started so long after it was bound, as if images were pulled
 //
 // Nodes are Ready until told otherwise and send no heart-beats. Left out are
 // probes, restarts of containers, volumes, pod IPs that mean anything, and

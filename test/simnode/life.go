@@ -11,9 +11,10 @@ import (
 
 // What a pod's annotations may say; see the package's comment.
 const (
-	RunFor = "simnode.test/run-for"
-	End    = "simnode.test/end"
-	Hang   = "simnode.test/hang"
+	RunFor     = "simnode.test/run-for"
+	End        = "simnode.test/end"
+	Hang       = "simnode.test/hang"
+	StartAfter = "simnode.test/start-after"
 )
 
 // step is what the kubelet does next with a pod.
@@ -36,9 +37,32 @@ func next(pod *corev1.Pod, started, now time.Time) (step, error) {
 	case ended(pod):
 		return step{}, nil
 	case started.IsZero():
-		return step{status: running(pod, now)}, nil
+		return start(pod, now)
 	}
 	return end(pod, started, now)
+}
+
+// start starts the containers, or waits as long as their images take.
+func start(pod *corev1.Pod, now time.Time) (step, error) {
+	if text := pod.Annotations[StartAfter]; text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return step{}, fmt.Errorf("%s: %w", StartAfter, err)
+		}
+		if left := boundAt(pod).Add(d).Sub(now); left > 0 {
+			return step{wait: left}, nil
+		}
+	}
+	return step{status: running(pod, now)}, nil
+}
+
+func boundAt(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 func ended(pod *corev1.Pod) bool {

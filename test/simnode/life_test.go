@@ -36,6 +36,7 @@ func TestNext(t *testing.T) {
 	tests := map[string]struct {
 		annotations map[string]string
 		started     time.Time
+		bound       time.Time
 		phase       corev1.PodPhase
 		deleted     bool
 		forced      bool
@@ -44,6 +45,13 @@ func TestNext(t *testing.T) {
 	}{
 		"a bound pod is started": {want: seen{Phase: corev1.PodRunning, Containers: runs}},
 		"a running one runs on":  {started: started},
+		"one whose images are pulled waits": {
+			annotations: says(StartAfter, "5s"), bound: started, want: seen{Wait: 2 * time.Second}},
+		"and is started then": {
+			annotations: says(StartAfter, "3s"), bound: started, want: seen{Phase: corev1.PodRunning, Containers: runs}},
+		"or is deleted before": {
+			annotations: says(StartAfter, "5s"), bound: started, deleted: true, want: seen{Phase: corev1.PodFailed, Removed: true, Containers: map[string]string{}}},
+		"a bad start": {annotations: says(StartAfter, "soon"), wantErr: true},
 		"it ends when its time is over": {
 			annotations: says(RunFor, "3s"), started: started,
 			want: seen{Phase: corev1.PodSucceeded, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 0", "main": "exit 0"}}},
@@ -76,6 +84,9 @@ func TestNext(t *testing.T) {
 					grace = 0
 				}
 				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &grace
+			}
+			if !tc.bound.IsZero() {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(tc.bound)}}
 			}
 			got, err := next(pod, tc.started, now)
 			if (err != nil) != tc.wantErr {

@@ -107,7 +107,7 @@ func asks() corev1.ResourceList {
 // pod is as it is once it is bound and runs. Its creation leaves the status out.
 func (w world) pod(i int, changed time.Time) (*corev1.Pod, error) {
 	p := w.placement(i)
-	annotations, err := codec.Annotations(p, time.Unix(1700000000, 0))
+	annotations, err := codec.Annotations(p, time.Unix(1700000000, 0), 1)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@
 // and judges them. There are no methods here but the generated deep copies.
 //
 // +k8s:deepcopy-gen=package
+// +groupName=heteroflow.io
 package v1alpha1
 
 //go:generate go tool -modfile=../../../../tools.mod deepcopy-gen --output-file=zz_generated.deepcopy.go .
+//go:generate ./crds.sh

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// What the scheduler may do is written down once more, so that a right is not
+// added in passing. That none is missing is seen where it runs with these alone.
+func TestRightsAreTheFewest(t *testing.T) {
+	secrets := map[string][]string{
+		"ns: /secrets": {"create"},
+		"ns: /secrets=heteroflow-scheduler-certs":                                 {"get", "update"},
+		"admissionregistration.k8s.io/mutatingwebhookconfigurations=heteroflow":   {"get", "patch"},
+		"admissionregistration.k8s.io/validatingwebhookconfigurations=heteroflow": {"get", "patch"},
+	}
+	always := map[string][]string{
+		"/nodes":                         {"get", "list", "watch"},
+		"/pods":                          {"get", "list", "watch"},
+		"/pods/binding":                  {"create"},
+		"/pods/status":                   {"patch"},
+		"/pods/eviction":                 {"create"},
+		"/events":                        {"create", "patch"},
+		"heteroflow.io/epochs":           {"create"},
+		"heteroflow.io/epochs=scheduler": {"get", "update"},
+		"ns: coordination.k8s.io/leases": {"create"},
+		"ns: coordination.k8s.io/leases=heteroflow-scheduler": {"get", "update"},
+	}
+	for _, set := range all {
+		t.Run(set, func(t *testing.T) {
+			want := map[string][]string{}
+			for key, verbs := range always {
+				want[key] = verbs
+			}
+			for key, verbs := range secrets {
+				if own := set == "default" || set == "bare" && strings.HasPrefix(key, "ns: "); own {
+					want[key] = verbs
+				}
+			}
+			if diff := cmp.Diff(want, rights(t, objects(t, rendered(t, "elsewhere", set), "rbac.yaml"))); diff != "" {
+				t.Errorf("rights (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// rights are the verbs of each "group/resource=name" of all roles.
+func rights(t *testing.T, all []object) map[string][]string {
+	t.Helper()
+	got := map[string][]string{}
+	for _, o := range all {
+		var role rbacv1.Role // a ClusterRole has the same rules
+		switch o.Kind {
+		case "ClusterRole":
+			var whole rbacv1.ClusterRole
+			o.into(t, &whole)
+			role.Rules = whole.Rules
+		case "Role":
+			o.into(t, &role)
+		}
+		for _, rule := range role.Rules {
+			for _, key := range keys(rule) {
+				if role.Namespace != "" {
+					key = "ns: " + key
+				}
+				got[key] = slices.Concat(got[key], rule.Verbs)
+			}
+		}
+	}
+	return got
+}
+
+func keys(rule rbacv1.PolicyRule) (found []string) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			if len(rule.ResourceNames) == 0 {
+				found = append(found, group+"/"+resource)
+			}
+			for _, name := range rule.ResourceNames {
+				found = append(found, group+"/"+resource+"="+name)
+			}
+		}
+	}
+	return found
+}
+
+// Every rule says what it is for.
+func TestRightsHaveReasons(t *testing.T) {
+	for _, file := range []string{"rbac.yaml", "rbac-kube-scheduler.yaml"} {
+		lines := strings.Split(read(t, folder+"/templates/"+file), "\n")
+		for i, line := range lines {
+			if !strings.HasPrefix(line, "- apiGroups:") {
+				continue
+			}
+			creation := strings.Contains(strings.Join(lines[max(i-3, 0):i], "\n"), "verbs: [create]") // the reason is above that
+			if !creation && !strings.HasPrefix(lines[i-1], "#") && !strings.HasPrefix(lines[i-1], "rules:") {
+				t.Errorf("%s:%d: a rule without a reason", file, i+1)
+			}
+		}
+	}
+}
+
+// Both containers are one account, and nobody else is given anything.
+func TestBindingsNameTheAccount(t *testing.T) {
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "heteroflow-scheduler", Namespace: "elsewhere"}}
+	bound := 0
+	for _, o := range objects(t, rendered(t, "elsewhere", "default"), "") {
+		if o.Kind != "RoleBinding" && o.Kind != "ClusterRoleBinding" {
+			continue
+		}
+		var binding rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+		o.into(t, &binding)
+		if diff := cmp.Diff(want, binding.Subjects); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", o, diff)
+		}
+		bound++
+	}
+	if bound != 6 {
+		t.Errorf("%d bindings, want 6", bound)
+	}
+}
