@@ -107,20 +107,14 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		return nil, err
 	}
 	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit, clashes: &kube.Clashes{}}
-	boundary := tenancy.Separate{}
-	ledgers := ledger.New(boundary)
-	ready := func() bool { return p.cluster.Ready() }
-	view := metrics.View{Ledger: ledgers.Snapshot, Ready: ready}
-	if cfg.leaderElect {
-		view.Leadership = func() metrics.Leadership { return p.leader.View() }
-	}
-	counts := metrics.New(view)
+	counts := metrics.New(p.view(cfg))
 	if err := p.identify(ctx, cfg, c, counts); err != nil {
 		return nil, err
 	}
+	boundary := tenancy.Separate{}
 	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
 	p.books = &kube.Books{
-		Ledger: ledgers, Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
+		Ledger: ledger.New(boundary), Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
 		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
 		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
 		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
@@ -131,24 +125,37 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	if p.cluster, err = kube.NewCluster(c.work, p.books); err != nil {
 		return nil, err
 	}
-	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
-	serving := server.Config{
-		Reporter: p.events, Metrics: counts, Ready: ready, Certified: p.certified, Ledger: ledgers.Snapshot, Replicas: p.peers(cfg),
-		BindTimeout: cfg.bindTimeout,
-		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
-		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
-	}
 	if cfg.leaderElect {
 		if err := p.elect(ctx, cfg, c, counts); err != nil {
 			return nil, err
 		}
-		binder.Term, binder.Sending, binder.FenceRefused = p.leader.Term, p.clashes.Sending, p.leader.FenceRefused
-		serving.Leadership = leadership{p.leader}
 	}
-	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: p.cluster.Ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	p.engine = p.decider(cfg, c, counts, boundary)
+	p.server = p.answerer(cfg, counts)
+	return p, nil
+}
+
+// view is what the metrics read. It is not asked before all is put together.
+func (p *program) view(cfg config) metrics.View {
+	v := metrics.View{
+		Ledger: func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
+		Ready:  func() bool { return p.cluster.Ready() },
+	}
+	if cfg.leaderElect {
+		v.Leadership = func() metrics.Leadership { return p.leader.View() }
+	}
+	return v
+}
+
+func (p *program) decider(cfg config, c clients, counts *metrics.Metrics, boundary ledger.Boundary) *engine.Engine {
+	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
+	if p.leader != nil {
+		binder.Term, binder.Sending, binder.FenceRefused = p.leader.Term, p.clashes.Sending, p.leader.FenceRefused
+	}
 	pipe := cfg.settings.Pipeline(boundary)
-	p.engine = engine.New(engine.Config{
-		Ledger:   ledgers,
+	return engine.New(engine.Config{
+		Ledger:   p.books.Ledger,
 		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
 		Pods: &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
@@ -156,9 +163,20 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
 	})
-	serving.Engine, serving.Differences = p.engine, p.audit.Differences
-	p.server = server.New(serving)
-	return p, nil
+}
+
+func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
+	serving := server.Config{
+		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: p.cluster.Ready, Certified: p.certified,
+		Ledger: p.books.Ledger.Snapshot, Differences: p.audit.Differences, Replicas: p.peers(cfg),
+		BindTimeout: cfg.bindTimeout,
+		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
+		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+	}
+	if p.leader != nil {
+		serving.Leadership = leadership{p.leader}
+	}
+	return server.New(serving)
 }
 
 // clients are one for the work, and one for each of what must not wait for it,

@@ -62,21 +62,7 @@ func outdated(err error) bool {
 
 // bind sends one Binding for the pod as find has it.
 func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) error {
-	pod, err := find(ctx, p)
-	var term Term
-	if err == nil {
-		term, err = b.term() // after what may have taken long
-	}
-	var annotations map[string]string
-	if err == nil {
-		annotations, err = codec.Annotations(*p, b.Now(), term.Epoch)
-	}
-	if err == nil {
-		err = onto(pod, annotations)
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
+	binding, term, err := b.prepare(ctx, p, find)
 	if err != nil { // nothing has been sent
 		return fmt.Errorf("%w: %w", engine.ErrRefused, err)
 	}
@@ -88,11 +74,31 @@ func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.C
 	if b.Sending != nil {
 		b.Sending(p.Pod)
 	}
-	err = b.send(ctx, binding(p, pod.ResourceVersion, annotations))
+	err = b.send(ctx, binding)
 	if FenceRefused(err) && b.FenceRefused != nil {
 		b.FenceRefused()
 	}
 	return err
+}
+
+// prepare makes the Binding, in the term of the moment.
+func (b *Binder) prepare(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) (*corev1.Binding, Term, error) {
+	pod, err := find(ctx, p)
+	if err != nil {
+		return nil, Term{}, err
+	}
+	term, err := b.term() // not before: finding the pod may have taken long
+	if err != nil {
+		return nil, Term{}, err
+	}
+	annotations, err := codec.Annotations(*p, b.Now(), term.Epoch)
+	if err != nil {
+		return nil, Term{}, err
+	}
+	if err := onto(pod, annotations); err != nil {
+		return nil, Term{}, err
+	}
+	return binding(p, pod.ResourceVersion, annotations), term, ctx.Err()
 }
 
 func (b *Binder) term() (Term, error) {

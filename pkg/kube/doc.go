@@ -17,4 +17,6 @@
 //     once. Its error says whether it definitely has not happened; where that is
 //     not certain it says so.
 //   - Events never hold anybody up; those that are not written are counted.
+//   - The replicas' certificates are shown only once the API server has been told
+//     to trust them.
 package kube

@@ -27,6 +27,7 @@ type realm struct {
 	version  int                                // guarded by mu; of the record
 	cut      map[string]bool                    // guarded by mu; identities that do not reach the Lease
 	mute     map[string]bool                    // guarded by mu; whose next write happens, and is not answered
+	hung     map[string]chan struct{}           // guarded by mu; whose requests end when this is closed, whatever their time
 	epoch    *v1alpha1.Epoch                    // guarded by mu; nil: there is none
 	broken   error                              // guarded by mu; what the fence says
 	none     bool                               // guarded by mu; there can be no fence
@@ -36,7 +37,9 @@ type realm struct {
 	reading  time.Duration                      // guarded by mu; how long that takes
 }
 
-func newRealm() *realm { return &realm{cut: map[string]bool{}, mute: map[string]bool{}} }
+func newRealm() *realm {
+	return &realm{cut: map[string]bool{}, mute: map[string]bool{}, hung: map[string]chan struct{}{}}
+}
 
 // with changes something.
 func (r *realm) with(change func()) {
@@ -59,6 +62,7 @@ func (l *lock) Describe() string   { return "ns/lease" }
 func (l *lock) RecordEvent(string) {}
 
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.hang()
 	l.realm.mu.Lock()
 	defer l.realm.mu.Unlock()
 	switch {
@@ -83,6 +87,7 @@ func (l *lock) Create(_ context.Context, record resourcelock.LeaderElectionRecor
 }
 
 func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	l.hang()
 	l.realm.mu.Lock()
 	defer l.realm.mu.Unlock()
 	if l.realm.record == nil {
@@ -92,6 +97,15 @@ func (l *lock) Update(_ context.Context, record resourcelock.LeaderElectionRecor
 		return apierrors.NewConflict(leases, "lease", errors.New("another version"))
 	}
 	return l.write(record)
+}
+
+func (l *lock) hang() {
+	l.realm.mu.Lock()
+	until := l.realm.hung[l.identity]
+	l.realm.mu.Unlock()
+	if until != nil {
+		<-until
+	}
 }
 
 func (l *lock) write(record resourcelock.LeaderElectionRecord) error {
@@ -293,6 +307,32 @@ func TestNeverTwoAtOnce(t *testing.T) {
 			return b.here()
 		})
 		a.end(t, ErrLost)
+		b.end(t, context.Canceled)
+	})
+}
+
+// A process that is stopped and goes on finds out by its own clock, before any of
+// its loops does.
+func TestAStoppedProcess(t *testing.T) {
+	inRealm(t, func(t *testing.T, r *realm) {
+		a := r.stand(t, "a")
+		within(t, 5*time.Second, "a leads", a.here)
+		goOn := make(chan struct{})
+		r.with(func() { r.hung[a.cfg.Lock.Identity()] = goOn })
+		b := r.stand(t, "b")
+		within(t, time.Minute, "b leads", func() bool {
+			if a.here() && b.here() {
+				t.Fatal("both decide")
+			}
+			return b.here()
+		})
+		if _, err := a.Term(); !errors.Is(err, ErrNotLeading) {
+			t.Errorf("its term: %v", err)
+		}
+		close(goOn)
+		if err := <-a.ended; !errors.Is(err, ErrLost) {
+			t.Errorf("Run = %v", err)
+		}
 		b.end(t, context.Canceled)
 	})
 }

@@ -12,4 +12,8 @@
 //     changed by itself would wake the pod for nothing.
 //   - A bind runs to its end on a deadline of its own, even if kube-scheduler
 //     has hung up: otherwise nobody would know what became of it.
+//   - A replica that does not lead answers what the leader answers. A request is
+//     sent on once, never in circles; it waits for a leader for 5 s in all, and a
+//     bind keeps the deadline with which it arrived at the first replica.
+//   - Replicas listen to replicas alone: TLS 1.3, an authority of our own, one name.
 package server

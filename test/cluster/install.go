@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,7 +116,7 @@ func (c *Cluster) render(ctx context.Context, values string, templates []string)
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(c.root, "test", "chart", "render.sh"), args...)
 	var complaint bytes.Buffer
-	cmd.Stderr = &complaint
+	cmd.Stderr = io.MultiWriter(&complaint, os.Stderr) // a build takes its time and says so
 	manifests, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("render the chart: %w: %s", err, bytes.TrimSpace(complaint.Bytes()))

@@ -26,6 +26,7 @@ func TestChangesOfLeader(t *testing.T) {
 	f := beginFleet(t)
 	f.add(simnode.Spec{Name: "changes", Cards: simnode.Cards("changes", 8, "nvidia", "NVIDIA-L40S", 46068)})
 	f.killedWhileTakingOver()
+	f.endsInOrder()
 	f.objectsDeleted()
 	f.fenceMissing()
 }
@@ -73,6 +74,42 @@ func raising(r *http.Request) bool {
 
 func catchingUp(r *http.Request) bool {
 	return r.URL.Path == "/api/v1/pods" && r.URL.Query().Get("labelSelector") != ""
+}
+
+// endsInOrder: a leader that is told to end with a Binding on its way waits for its
+// outcome, and gives up the Lease then and not before. The next one takes over in
+// no more than two seconds.
+func (f *fleet) endsInOrder() {
+	f.Helper()
+	f.leader().Stop()
+	a := f.start("ordered-a", f.behind(electing(quick)))
+	f.leads(a)
+	b := f.start("ordered-b", electing(quick))
+	f.create(ourPod("ordered", amount{wholeCards, 1}))
+	step, bound := faults.NewStep(), make(chan error, 1)
+	f.proxy.On(faults.Binding("ordered"), 1, step.After)
+	go func() { bound <- f.bindAt(a, "ordered", "changes") }()
+	await(f.scene, "the Binding", step.Reached)
+	stopped := make(chan struct{})
+	go func() { defer close(stopped); a.Stop() }()
+	f.meanwhile(quick.LeaseDuration+time.Second, "a leader with a bind in flight", func() error {
+		if b.Leads(f.ctx) == nil || !a.Runs() {
+			return errors.New("it is gone, or another leads")
+		}
+		return nil
+	})
+	began := time.Now()
+	step.Release()
+	f.must("the bind in flight", await(f.scene, "the bind", bound))
+	f.leads(b)
+	if took := time.Since(began); took > 2*time.Second {
+		f.Errorf("the next leads %v after the last bind has ended", took)
+	}
+	<-stopped
+	if status, err := a.Ended(f.ctx); status != 0 || err != nil {
+		f.Errorf("it ends with status %d, %v", status, err)
+	}
+	f.verify()
 }
 
 // objectsDeleted: without its Lease a leader ends, and another leads. Without the

@@ -25,6 +25,9 @@ func TestCardsOfOthersAreNotFreeRoom(t *testing.T) {
 		`{"version":1,"tenant":"`+s.ns+`","boundAt":"2026-01-01T00:00:00Z","epoch":0,"containers":[{"name":"main","init":false,"cards":[`+
 			`{"vendor":"nvidia","uuid":"none","index":0,"memoryMiB":24564,"cores":100,"exclusive":true,"isolation":"exclusive"}]}]}`)
 	s.bindByHand(forged, "others-forges")
+	s.eventually("the forgery to be told of", func() error {
+		return s.hasEvent("forges", "RecordForged", "label heteroflow.io/bound-by is missing")
+	})
 
 	// One of two cards is left where the number is known, and none where it is
 	// not.

@@ -204,14 +204,7 @@ func (s *scene) forgesTemplates() {
 	s.templated("honest", map[string]string{"example.com/note": "1"})
 	s.eventually("the honest template's pod", func() error { return s.podsOf("honest", 1) })
 	s.eventually("the controller's complaint", func() error {
-		events, err := s.Client.CoreV1().Events(s.ns).List(s.ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=forged,reason=FailedCreate"})
-		s.must("list events", err)
-		for _, e := range events.Items {
-			if strings.Contains(e.Message, visibleTo+"0") && strings.Contains(e.Message, byAlone) {
-				return nil
-			}
-		}
-		return fmt.Errorf("none of %d events names the key", len(events.Items))
+		return s.hasEvent("forged", "FailedCreate", "annotation "+visibleTo+"0: "+byAlone)
 	})
 	s.must("the forged template", s.podsOf("forged", 0))
 }
@@ -277,12 +270,30 @@ func (s *scene) nodesReport() {
 	_, err = kubelet.Patch(s.ctx, "runs", types.StrategicMergePatchType, []byte(forged), metav1.PatchOptions{}, "status")
 	s.forbidden("a kubelet's forgery", err, visibleTo+"0")
 	mirror := with(with(podFor("static"), "kubernetes.io/config.mirror", "x"), allocationOf, "{}")
-	mirror.Spec.NodeName, mirror.Spec.SchedulerName = "forgery", ""
+	mirror.Spec.NodeName, mirror.Spec.SchedulerName, mirror.Spec.TerminationGracePeriodSeconds = "forgery", "", new(int64)
 	_, err = s.as("mallory").CoreV1().Pods(s.ns).Create(s.ctx, mirror, metav1.CreateOptions{})
 	s.forbidden("a mirror by an author", err, allocationOf)
 	_, err = kubelet.Create(s.ctx, mirror, metav1.CreateOptions{})
 	s.must("the mirror of a static pod", err)
+	s.eventually("the forgery to be told of", func() error {
+		if s.count("heteroflow_forgeries_total", `kind="doubted"`) == 0 {
+			return fmt.Errorf("it is not counted")
+		}
+		return s.hasEvent("static", "RecordForged", "it is a static pod")
+	})
 	s.remove("static", true)
+}
+
+// hasEvent returns nil once the pod has an event of that reason with these words.
+func (s *scene) hasEvent(pod, reason, words string) error {
+	events, err := s.Client.CoreV1().Events(s.ns).List(s.ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod + ",reason=" + reason})
+	s.must("list events", err)
+	for _, e := range events.Items {
+		if strings.Contains(e.Message, words) {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of %d events %s of pod %s says %q", len(events.Items), reason, pod, words)
 }
 
 // livesUnderThePolicies: what is nobody's forgery is let through.

@@ -170,12 +170,6 @@ func (f *fleet) epoch() int64 {
 	return n
 }
 
-// epochOf is what the pod's record says it was bound in.
-func (f *fleet) epochOf(pod string) string {
-	f.Helper()
-	return f.pod(pod).Annotations["heteroflow.io/epoch"]
-}
-
 // ourPod is one that waits for this test, not for kube-scheduler, to bind it.
 func ourPod(name string, amounts ...amount) *corev1.Pod {
 	p := podFor(name, amounts...)

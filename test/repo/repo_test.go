@@ -171,6 +171,8 @@ func TestWhoMayUseWhat(t *testing.T) {
 				}
 			case strings.HasPrefix(imp, "k8s.io/kubernetes"):
 				t.Errorf("%s imports %s: only test/controlplane may, a module of its own", path, imp)
+			case strings.HasPrefix(imp, "helm.sh/"):
+				t.Errorf("%s imports %s: only test/chart may, a module of its own", path, imp)
 			case strings.HasPrefix(imp, module+"test/controlplane"):
 				t.Errorf("%s imports %s: its binary is started, nothing of it is linked", path, imp)
 			}
