@@ -465,12 +465,19 @@ func TestTheAPIServerAlwaysTrusts(t *testing.T) {
 // server has been told, and a round later.
 func TestAnotherAuthorityIsTakenOverSlowly(t *testing.T) {
 	s, now := newStore(), day1
-	old := settled(t, s, &now)
+	old, late := settled(t, s, &now), settled(t, s, &now)
 	was, _ := old.Current()
 	s.remove(secretPath)
 	fresh := settled(t, s, &now)
 	if current, err := old.round(t.Context()); err != nil || current {
 		t.Errorf("round = %t, %v; want the old leaf shown still", current, err)
+	}
+	s.put(mutatingPath, hooks("MutatingWebhookConfiguration", "a", "b")) // an upgrade has reset it
+	if _, err := late.round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := trusted(late, s.bundles()[0], now); err != nil {
+		t.Errorf("what is shown still is not told: %v", err)
 	}
 	if is, _ := old.Current(); is != was {
 		t.Error("the leaf was changed at once")
@@ -480,6 +487,9 @@ func TestAnotherAuthorityIsTakenOverSlowly(t *testing.T) {
 	}
 	if current, err := old.round(t.Context()); err != nil || !current {
 		t.Errorf("second round = %t, %v", current, err)
+	}
+	if err := accepts(old, late, now); err != nil {
+		t.Errorf("one that is late is not trusted any more: %v", err)
 	}
 	if err := errors.Join(accepts(old, fresh, now), accepts(fresh, old, now)); err != nil {
 		t.Error(err)
