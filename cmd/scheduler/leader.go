@@ -78,7 +78,7 @@ func (p *program) elect(ctx context.Context, cfg config, c clients, counts *metr
 		Logger:  klog.FromContext(ctx),
 	})
 	p.clashes = &kube.Clashes{
-		Client: c.work, Ledger: p.books.Ledger, Term: p.leader.Term, Logger: klog.FromContext(ctx),
+		Client: c.work, Ledger: p.books.Ledger, First: p.leader.First, Logger: klog.FromContext(ctx),
 		Lost: func(pod *gpu.Placement, text string) { counts.Clashed(); p.events.Lost(pod, text) },
 	}
 	p.books.Appeared = p.clashes.Appeared

@@ -32,7 +32,7 @@ func TestBindSaysItsEpoch(t *testing.T) {
 		}
 		done(w, r)
 	}))
-	b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 1795996397, First: 1795996390})
+	b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 1795996397})
 	var told []gpu.PodID
 	b.Sending = func(pod gpu.PodID) { told = append(told, pod) }
 	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); err != nil {

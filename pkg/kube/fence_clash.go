@@ -31,7 +31,8 @@ import (
 type Clashes struct {
 	Client kubernetes.Interface
 	Ledger *ledger.Ledger
-	Term   func() (Term, error)
+	// First is the first epoch of our term; 0: there has been none.
+	First func() int64
 	// Lost is told of each pod that loses, once.
 	Lost   func(p *gpu.Placement, text string)
 	Logger klog.Logger
@@ -79,9 +80,9 @@ func (c *Clashes) Appeared(pod *corev1.Pod, p *gpu.Placement) {
 	if len(p.Grants) == 0 {
 		return
 	}
-	term, err := c.Term()
+	first := c.First()
 	epoch, ours := codec.BoundIn(pod)
-	if err != nil || !ours || epoch >= term.First {
+	if !ours || epoch >= first {
 		return
 	}
 	c.mu.Lock()
@@ -91,7 +92,7 @@ func (c *Clashes) Appeared(pod *corev1.Pod, p *gpu.Placement) {
 		c.late = map[gpu.PodID]*latecomer{}
 	}
 	c.late[p.Pod] = &latecomer{Placement: *p, epoch: epoch}
-	c.Logger.Info("pod has appeared that was bound in an earlier epoch", "pod", klog.KObj(pod), "podUID", pod.UID, "node", p.Node, "epoch", epoch, "now", term.Epoch)
+	c.Logger.Info("pod has appeared that was bound in an earlier epoch", "pod", klog.KObj(pod), "podUID", pod.UID, "node", p.Node, "epoch", epoch, "first", first)
 	select {
 	case c.told() <- struct{}{}:
 	default:

@@ -28,24 +28,23 @@ type arbiter struct {
 	shelf *shelf
 
 	mu      sync.Mutex
-	term    error        // guarded by mu; why we do not lead
-	answers []int        // guarded by mu; to the next evictions, before they succeed
-	asked   []string     // guarded by mu; evictions: "name uid"
-	lost    []gpu.PodID  // guarded by mu
-	texts   []string     // guarded by mu
-	epoch   func() int64 // ours
+	first   int64       // guarded by mu; our first epoch
+	answers []int       // guarded by mu; to the next evictions, before they succeed
+	asked   []string    // guarded by mu; evictions: "name uid"
+	lost    []gpu.PodID // guarded by mu
+	texts   []string    // guarded by mu
 }
 
 func newArbiter(t *testing.T) *arbiter {
 	t.Helper()
-	a := &arbiter{shelf: newShelf(), epoch: func() int64 { return 7 }}
+	a := &arbiter{shelf: newShelf(), first: 5}
 	server := newAPIServer(t, func(s *apiServer) { s.other = a.serve })
 	a.Clashes = &Clashes{
 		Client: server.client(t), Ledger: a.shelf.Ledger, Logger: logr.Discard(),
-		Term: func() (Term, error) {
+		First: func() int64 {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			return Term{Epoch: a.epoch(), First: 5}, a.term
+			return a.first
 		},
 		Lost: func(p *gpu.Placement, text string) {
 			a.mu.Lock()
@@ -182,11 +181,11 @@ func TestNobodyElseLoses(t *testing.T) {
 		},
 		"it was there before, and is told again": func(t *testing.T, a *arbiter) {
 			a.mu.Lock()
-			a.term = ErrNotLeading
+			a.first = 0
 			a.mu.Unlock()
 			a.shelf.PodSeen(boundIn(t, "early", 4))
 			a.mu.Lock()
-			a.term = nil
+			a.first = 5
 			a.mu.Unlock()
 			a.Sending("uid-winner")
 			a.shelf.PodSeen(boundIn(t, "winner", 7))

@@ -132,7 +132,6 @@ func (l *Leader) View() metrics.Leadership {
 // Term is what a Binding may rely on.
 type Term struct {
 	Epoch int64
-	First int64 // our first epoch: no other's has come since
 	// Until is when it must have arrived; zero: whenever, since the fence refuses
 	// it when it is too late.
 	Until time.Time
@@ -150,11 +149,19 @@ func (l *Leader) Term() (Term, error) {
 	if !l.valid() {
 		return Term{}, ErrNotLeading
 	}
-	t := Term{Epoch: l.number, First: l.first}
+	t := Term{Epoch: l.number}
 	if l.fenced == metrics.FenceUnsupported {
 		t.Until = l.until.Add(-unfencedMargin)
 	}
 	return t, nil
+}
+
+// First returns the first epoch that this replica has raised, 0 before. What was
+// bound in an earlier one was bound by another; no other's has come since.
+func (l *Leader) First() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
 }
 
 // FenceRefused tells that the API server has refused a Binding as one of another

@@ -174,6 +174,10 @@ func (l *Leader) decide(ctx context.Context) (again bool) {
 		pause(ctx, termRetry)
 		return false
 	}
+	select {
+	case <-l.refused: // by the epoch before this one: nothing has been sent in this
+	default:
+	}
 	l.stage, l.why = leading, ""
 	l.cfg.Logger.Info("leading", "epoch", l.number, "fence", l.fenced)
 	l.change()
