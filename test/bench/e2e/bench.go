@@ -29,13 +29,14 @@ func (c Config) Validate() error {
 
 // The configurations, in the order of a round.
 const (
-	none    = "none"
+	none    = "none" // kube-scheduler out of the box
+	bare    = "bare" // with the profile of ours, and no extender
 	noopAll = "noop-all"
 	noopOne = "noop-one"
 	ours    = "ours"
 )
 
-func setups() []string { return []string{none, noopAll, noopOne, ours} }
+func setups() []string { return []string{none, bare, noopAll, noopOne, ours} }
 
 // setup is one configuration.
 type setup struct {
@@ -99,12 +100,14 @@ func (b *bench) rounds(ctx context.Context, all []setup) (*Report, error) {
 
 // setups are the configurations, in the order of their names.
 func (b *bench) setups() ([]setup, error) {
-	with, without, err := b.configs()
+	with, without, plain, err := b.configs()
 	if err != nil {
 		return nil, err
 	}
+	nobody := func(context.Context) error { return nil }
 	return []setup{
-		{name: none, config: without, extender: func(context.Context) error { return nil }},
+		{name: none, config: plain, extender: nobody},
+		{name: bare, config: without, extender: nobody},
 		{name: noopAll, config: with, extender: b.noop(All)},
 		{name: noopOne, config: with, extender: b.noop(One)},
 		{name: ours, config: with, ours: true, extender: func(ctx context.Context) error {
@@ -113,19 +116,26 @@ func (b *bench) setups() ([]setup, error) {
 	}, nil
 }
 
-// configs are kube-scheduler's, with an extender and without.
-func (b *bench) configs() (with, without []byte, err error) {
+// configs are kube-scheduler's: with an extender, without, and out of the box.
+func (b *bench) configs() (with, without, plain []byte, err error) {
 	example, err := b.cluster.KubeSchedulerConfig(b.cluster.ExtenderURL())
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	if with, err = alone(example); err != nil {
-		return nil, nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	if with, err = alone(example); err == nil {
+		without, err = withoutExtenders(with)
 	}
-	if without, err = withoutExtenders(with); err != nil {
-		return nil, nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	var untouched []byte
+	if err == nil {
+		untouched, err = stock(with)
 	}
-	return with, without, nil
+	if err == nil {
+		plain, err = withoutExtenders(untouched)
+	}
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	}
+	return with, without, plain, nil
 }
 
 func (b *bench) noop(mode Mode) func(context.Context) error {

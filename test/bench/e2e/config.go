@@ -43,6 +43,21 @@ func withoutExtenders(config []byte) ([]byte, error) {
 	})
 }
 
+// stock also takes away what the example changes of kube-scheduler's plugins: what
+// is left schedules as kube-scheduler does out of the box.
+func stock(config []byte) ([]byte, error) {
+	return edit(config, func(raw map[string]any) error {
+		profiles, _ := raw["profiles"].([]any)
+		for _, p := range profiles {
+			if profile, _ := p.(map[string]any); profile != nil {
+				delete(profile, "plugins")
+				delete(profile, "pluginConfig")
+			}
+		}
+		return nil
+	})
+}
+
 // edit changes a configuration as it is written: its typed form would spell out
 // fields that the example leaves to their defaults.
 func edit(config []byte, change func(raw map[string]any) error) ([]byte, error) {

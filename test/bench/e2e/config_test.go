@@ -62,6 +62,22 @@ func TestWithoutExtenders(t *testing.T) {
 	}
 }
 
+// TestStock: kube-scheduler out of the box differs in its plugins alone.
+func TestStock(t *testing.T) {
+	derived, err := stock(example(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := strictly(t, example(t)), strictly(t, derived)
+	if p := &got.Profiles[0]; p.Plugins != nil || p.PluginConfig != nil {
+		t.Errorf("plugins %v, arguments %v", p.Plugins, p.PluginConfig)
+	}
+	want.Profiles[0].Plugins, want.Profiles[0].PluginConfig = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the rest (-example +derived):\n%s", diff)
+	}
+}
+
 func TestAlone(t *testing.T) {
 	derived, err := alone(example(t))
 	if err != nil {

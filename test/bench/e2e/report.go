@@ -47,8 +47,8 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	binds := r.binds()
 	fmt.Fprintf(w, "binds of ours: %s\n\n", describe(binds))
-	_, err := fmt.Fprintf(w, "ratio ours/none: %.2f\nratio ours/noop: %.2f\nratio ours/noop-one: %.2f\nconflicts: %d of %d binds\nlost: %d\n",
-		r.ratio(none), r.ratio(noopAll), r.ratio(noopOne), binds.Conflicts(), binds.Binds(), r.Lost())
+	_, err := fmt.Fprintf(w, "ratio ours/none: %.2f\nratio ours/bare: %.2f\nratio ours/noop: %.2f\nratio ours/noop-one: %.2f\nconflicts: %d of %d binds\nlost: %d\n",
+		r.ratio(none), r.ratio(bare), r.ratio(noopAll), r.ratio(noopOne), binds.Conflicts(), binds.Binds(), r.Lost())
 	return err
 }
 
