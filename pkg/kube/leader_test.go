@@ -458,6 +458,7 @@ func TestTheEpochIsAnothers(t *testing.T) {
 		within(t, 5*time.Second, "a leads", a.here)
 		r.with(func() { r.epoch.Spec.Number++; r.epoch.Spec.Holder = "c_c:1_x" })
 		a.FenceRefused()
+		within(t, time.Second, "it ends", func() bool { return len(a.ended) > 0 })
 		if err := <-a.ended; !errors.Is(err, ErrLost) || a.here() {
 			t.Errorf("Run = %v", err)
 		}
