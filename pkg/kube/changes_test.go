@@ -38,8 +38,8 @@ func TestPodChanges(t *testing.T) {
 		"a status": {func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" }, "bound", ""},
 		"the record": {func(p *corev1.Pod) {
 			p.Annotations[codec.AnnotationAllocation] = strings.ReplaceAll(text(p), "GPU-a", "GPU-b")
-		}, "bound", "has been changed"},
-		"the record goes":       {func(p *corev1.Pod) { delete(p.Annotations, codec.AnnotationAllocation) }, "bound", "has been changed"},
+		}, "bound", "was changed after it was bound"},
+		"the record goes":       {func(p *corev1.Pod) { delete(p.Annotations, codec.AnnotationAllocation) }, "bound", "was changed after it was bound"},
 		"it fails":              {func(p *corev1.Pod) { p.Status.Phase, p.Status.ContainerStatuses = corev1.PodFailed, nil }, "none", ""},
 		"it fails, and runs on": {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, "bound", ""},
 		"it is another pod":     {func(p *corev1.Pod) { p.UID = "another" }, "lingering 1m30s", ""},
