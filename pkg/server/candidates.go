@@ -58,12 +58,12 @@ func byObject(nodes []corev1.Node) candidates {
 	return c
 }
 
-// answer returns those that keep accepts, in the order asked. Going through the
+// answer returns those that keep accepts, some most of them, in the order asked. Going through the
 // question, not through the decision, means that no name can get in that was not
 // asked about: one such name would fail kube-scheduler's whole cycle.
-func (c *candidates) answer(keep func(gpu.NodeID) bool) extender.ExtenderFilterResult {
-	names := make([]string, 0, len(c.ids))
-	nodes := make([]corev1.Node, 0, len(c.nodes))
+func (c *candidates) answer(most int, keep func(gpu.NodeID) bool) extender.ExtenderFilterResult {
+	names := make([]string, 0, most)
+	nodes := make([]corev1.Node, 0, min(most, len(c.nodes)))
 	for i, id := range c.ids {
 		switch {
 		case !keep(id):

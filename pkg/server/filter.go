@@ -33,11 +33,11 @@ func (s *Server) filtered(ctx context.Context, pod *corev1.Pod, nodes *candidate
 	case !request.AsksForCards():
 		s.cfg.Metrics.Filtered(metrics.Passed)
 		logPassed(ctx, pod)
-		return nodes.answer(all)
+		return nodes.answer(len(nodes.ids), all)
 	case t.not != "":
 		return extender.ExtenderFilterResult{Error: t.not}
 	case len(nodes.ids) == 0:
-		return nodes.answer(all)
+		return nodes.answer(len(nodes.ids), all)
 	}
 	f := s.cfg.Engine.Filter(&request, nodes.ids)
 	s.tellFiltered(ctx, &request, nodes, &f)
@@ -50,7 +50,7 @@ func filterAnswer(nodes *candidates, f *engine.Filtered) extender.ExtenderFilter
 	for _, id := range f.Feasible {
 		feasible[id] = true
 	}
-	answer := nodes.answer(func(id gpu.NodeID) bool { return feasible[id] })
+	answer := nodes.answer(len(f.Feasible), func(id gpu.NodeID) bool { return feasible[id] })
 	answer.FailedNodes = make(extender.FailedNodesMap, len(f.Refused))
 	for i := range f.Refused {
 		answer.FailedNodes[string(f.Refused[i].Node)] = string(f.Reason)
@@ -95,7 +95,7 @@ func (s *Server) invalid(ctx context.Context, pod *corev1.Pod, nodes *candidates
 	r := gpu.Request{Pod: gpu.PodID(pod.UID), Namespace: pod.Namespace, Name: pod.Name}
 	text := strings.ReplaceAll(cause.Error(), "\n", "; ") // several faults are a line each
 	s.cfg.Reporter.Refused(&r, gpu.InvalidRequest, string(gpu.InvalidRequest)+" "+text, text)
-	answer := nodes.answer(none)
+	answer := nodes.answer(0, none)
 	answer.FailedAndUnresolvableNodes = failed(nodes.ids, gpu.InvalidRequest)
 	return answer
 }
