@@ -264,7 +264,7 @@ func TestSlimDrops(t *testing.T) {
 	pod := richPod(t, "p", "GPU-a", 0)
 	want := boundPod(t, "p", func(p *corev1.Pod) {
 		delete(p.Annotations, codec.AnnotationHAMiAllocated) // a copy for other readers
-		p.Status.ContainerStatuses = nil // which has what it asks for, and whose end is not near
+		p.Status.ContainerStatuses = nil                     // which has what it asks for, and whose end is not near
 	})
 	if _, err := s.slim(pod); err != nil {
 		t.Fatal(err)
