@@ -57,7 +57,7 @@ func TestSwitches(t *testing.T) {
 		return slices.DeleteFunc(switchable, func(kind string) bool { return !found[kind] })
 	}
 	for set, want := range map[string][]string{
-		"bare": {},
+		"bare": {"ValidatingAdmissionPolicy"}, // without the fence no replica decides
 		"default": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "PriorityClass",
 			"PodDisruptionBudget", "NetworkPolicy"},
 		"cert-manager": {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "PriorityClass",

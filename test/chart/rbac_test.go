@@ -104,10 +104,11 @@ func TestRightsHaveReasons(t *testing.T) {
 	}
 }
 
-// Both containers are one account, and nobody else is given anything.
+// Both containers are one account, and nobody else is given anything; nor is it
+// given a role besides its own and those that kube-scheduler runs with anywhere.
 func TestBindingsNameTheAccount(t *testing.T) {
 	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "heteroflow-scheduler", Namespace: "elsewhere"}}
-	bound := 0
+	var roles []string
 	for _, o := range objects(t, rendered(t, "elsewhere", "default"), "") {
 		if o.Kind != "RoleBinding" && o.Kind != "ClusterRoleBinding" {
 			continue
@@ -117,9 +118,28 @@ func TestBindingsNameTheAccount(t *testing.T) {
 		if diff := cmp.Diff(want, binding.Subjects); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", o, diff)
 		}
-		bound++
+		roles = append(roles, o.Kind+" "+binding.RoleRef.Kind+" "+binding.RoleRef.Name)
 	}
-	if bound != 6 {
-		t.Errorf("%d bindings, want 6", bound)
+	slices.Sort(roles)
+	if diff := cmp.Diff([]string{
+		"ClusterRoleBinding ClusterRole heteroflow-scheduler",
+		"ClusterRoleBinding ClusterRole system:kube-scheduler",
+		"ClusterRoleBinding ClusterRole system:volume-scheduler",
+		"RoleBinding Role extension-apiserver-authentication-reader",
+		"RoleBinding Role heteroflow-kube-scheduler",
+		"RoleBinding Role heteroflow-scheduler",
+	}, roles); diff != "" {
+		t.Errorf("roles (-want +got):\n%s", diff)
+	}
+}
+
+// kube-scheduler has a Lease of its own, and no more that is not the cluster's.
+func TestRightsOfKubeScheduler(t *testing.T) {
+	want := map[string][]string{
+		"ns: coordination.k8s.io/leases":                           {"create"},
+		"ns: coordination.k8s.io/leases=heteroflow-kube-scheduler": {"get", "update"},
+	}
+	if diff := cmp.Diff(want, rights(t, objects(t, rendered(t, "elsewhere", "default"), "rbac-kube-scheduler.yaml"))); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
 	}
 }
