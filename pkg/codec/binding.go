@@ -86,5 +86,8 @@ func Supersede(added, carried map[string]string) {
 
 // injected reports whether a container's environment may be made from the key.
 func injected(key string) bool {
-	return strings.HasPrefix(key, visibleDevices) || strings.HasPrefix(key, memoryLimit) || strings.HasPrefix(key, coreLimit)
+	return slices.ContainsFunc(numbered[:], func(prefix string) bool {
+		n, ok := strings.CutPrefix(key, prefix)
+		return ok && digits(n)
+	})
 }

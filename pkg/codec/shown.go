@@ -38,7 +38,7 @@ func lots(annotations map[string]string) []string {
 	byNumber := map[string]string{}
 	for _, prefix := range numbered {
 		for key, value := range annotations {
-			if n, ok := strings.CutPrefix(key, prefix); ok && value != "" {
+			if n, ok := strings.CutPrefix(key, prefix); ok && digits(n) && value != "" {
 				byNumber[n] += " " + strings.TrimSuffix(strings.TrimPrefix(prefix, own), "-") + " " + value
 			}
 		}

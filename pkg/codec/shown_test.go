@@ -41,7 +41,7 @@ func TestShown(t *testing.T) {
 		"no bound":                            {func(m map[string]string) { delete(m, "heteroflow.io/mem-limit-1") }, false},
 		"a bound to what is whole":            {set("mem-limit-0", "1"), false},
 		"a container that has none":           {set("visible-devices-2", "GPU-z"), false},
-		"a key like a container's":            {set("visible-devices-x", "GPU-z"), false},
+		"a key that is no container's":        {set("visible-devices-x", "GPU-z"), true}, // which the policy lets everybody write
 		"nothing at all":                      {func(m map[string]string) { clear(m) }, false},
 	}
 	for name, tc := range tests {

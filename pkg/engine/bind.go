@@ -53,12 +53,14 @@ func conflict(cause error, format string, args ...any) *Refusal {
 // repeat: a pod that is bound there already, by us, is a success. The error is
 // a *Refusal; unless its cause is ErrUnknown nothing is held for the pod then.
 func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
+	began := e.cfg.Now()
 	leave, err := waitFor(ctx, e.cfg.Wait, &e.pods, t.Pod)
 	if err != nil {
 		return Bound{}, conflict(err, "another bind of the pod is in progress")
 	}
 	defer leave()
 	defer e.hints.drop(t.Pod)
+	left := e.cfg.Wait - e.cfg.Now().Sub(began) // for whatever else has to be waited for
 	pod, err := e.lookup(ctx, t)
 	if err != nil {
 		return Bound{}, err
@@ -66,7 +68,7 @@ func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
 	if done, err := bindable(pod, t); done || err != nil {
 		return Bound{Already: done}, err
 	}
-	p, err := e.reserve(ctx, &pod.Request, t.Node)
+	p, err := e.reserve(ctx, left, &pod.Request, t.Node)
 	if err != nil {
 		return Bound{}, err
 	}
@@ -125,11 +127,14 @@ func bindable(pod Pod, t Target) (done bool, err error) {
 	return false, nil
 }
 
-// reserve re-checks the node as it is now and takes the cards.
-func (e *Engine) reserve(ctx context.Context, r *gpu.Request, node gpu.NodeID) (gpu.Placement, error) {
-	e.giveWay(ctx, r, node)
+// reserve re-checks the node as it is now and takes the cards. Before that it waits
+// no longer than that.
+func (e *Engine) reserve(ctx context.Context, longest time.Duration, r *gpu.Request, node gpu.NodeID) (gpu.Placement, error) {
+	ctx, stop := context.WithTimeout(ctx, longest)
+	defer stop()
+	e.giveWay(ctx, longest*3/5, r, node)
 	defer e.hints.drop(r.Pod)
-	leave, err := waitFor(ctx, e.cfg.Wait, &e.nodes, node)
+	leave, err := e.nodes.enter(ctx, node)
 	if err != nil {
 		return gpu.Placement{}, conflict(err, "node %s is busy", node)
 	}
@@ -151,8 +156,8 @@ func (e *Engine) reserve(ctx context.Context, r *gpu.Request, node gpu.NodeID) (
 // giveWay waits for pods of higher priority that are on their way to the node, if
 // there is room for the request, but not after them. kube-scheduler has taken
 // them first, and what it binds in the background arrives in any order.
-func (e *Engine) giveWay(ctx context.Context, r *gpu.Request, node gpu.NodeID) {
-	ctx, stop := context.WithTimeout(ctx, e.cfg.Wait)
+func (e *Engine) giveWay(ctx context.Context, longest time.Duration, r *gpu.Request, node gpu.NodeID) {
+	ctx, stop := context.WithTimeout(ctx, longest)
 	defer stop()
 	for {
 		now := e.cfg.Now()

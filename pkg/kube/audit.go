@@ -147,12 +147,17 @@ type book struct {
 	unlike map[gpu.PodID]gpu.Placement // those that the ledger had otherwise when they were read
 }
 
+// auditPage is how many pods are read at a time, some 15 KiB each: what is in
+// memory at once is what the whole process grows by.
+const auditPage = 200
+
 // recompute reads all pods from the store, past every cache.
 func (a *Audit) recompute(ctx context.Context) (book, error) {
 	second := book{active: map[gpu.PodID]struct{}{}, unlike: map[gpu.PodID]gpu.Placement{}}
 	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return a.Client.CoreV1().Pods("").List(ctx, o)
 	})
+	list.PageSize, list.PageBufferSize = auditPage, 1
 	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
 		pod, ok := o.(*corev1.Pod)
 		if !ok || !codec.Active(pod) {

@@ -165,9 +165,9 @@ func (c *Clashes) lost(l *latecomer) (by gpu.PodID, final bool) {
 		c.mu.Unlock()
 		h, held := c.Ledger.Hold(rival)
 		switch {
-		case !ours || !held || h.State == ledger.Lingering:
-		case h.State == ledger.Held:
+		case held && h.State == ledger.Held: // by this process, though its Binding may not be sent yet
 			final = false
+		case !ours || !held || h.State == ledger.Lingering:
 		default:
 			return rival, true
 		}

@@ -191,6 +191,14 @@ func TestNobodyElseLoses(t *testing.T) {
 			a.shelf.PodSeen(boundIn(t, "winner", 7))
 			a.shelf.PodSeen(boundIn(t, "early", 4))
 		},
+		"it was reserved for, and its Binding is not sent": func(t *testing.T, a *arbiter) {
+			if err := a.shelf.Ledger.Reserve(whole("winner", "GPU-a", 0)); err != nil {
+				t.Fatal(err)
+			}
+			a.shelf.PodSeen(boundIn(t, "late", 4))
+			a.wants(t, true)
+			a.shelf.Ledger.Unreserve("uid-winner")
+		},
 		"of an epoch of our own": func(t *testing.T, a *arbiter) {
 			a.reserves(t, "winner", "GPU-a", 0)
 			a.shelf.PodSeen(boundIn(t, "winner", 7))
@@ -274,4 +282,20 @@ func TestClashesRun(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run = %v", err)
 	}
+}
+
+// Cards are reserved a moment before it is noted that their Binding is sent, and a
+// latecomer that is looked at just then is looked at again.
+func TestALatecomerMeetsAReservation(t *testing.T) {
+	a := newArbiter(t)
+	if err := a.shelf.Ledger.Reserve(whole("winner", "GPU-a", 0)); err != nil {
+		t.Fatal(err)
+	}
+	a.shelf.PodSeen(boundIn(t, "late", 4))
+	if !a.settle(t.Context()) {
+		t.Error("the latecomer is not looked at again")
+	}
+	a.Sending("uid-winner")
+	a.shelf.PodSeen(boundIn(t, "winner", 7))
+	a.wants(t, false, "late uid-late")
 }

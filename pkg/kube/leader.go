@@ -202,22 +202,34 @@ func (l *Leader) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { l.lead(running) })
 	elector.Run(klog.NewContext(running, l.cfg.Logger))
-	led := l.resign(ctx)
+	settled := l.resign(ctx)
 	end(nil)
 	work.Wait()
 	switch {
 	case ctx.Err() == nil:
 		return ErrLost // also when the renewals did not get through in time
-	case led:
+	case settled:
 		l.giveUp(context.WithoutCancel(ctx))
 	}
 	return ctx.Err()
 }
 
-// resign has no Binding begin from now on; false if we did not have the Lease.
+// resign has no Binding begin from now on. It reports whether the Lease is ours to
+// release: to who finds it free that is a promise that nothing is on its way from
+// anybody. So who has not led yet leaves it to expire, unless it was free before:
+// the delay of the fence has not passed, or its epoch is not even raised.
 func (l *Leader) resign(ctx context.Context) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	select {
+	case <-l.led:
+	default:
+		if !l.clean {
+			l.stage, l.why = over, "this replica has stopped"
+			l.change()
+			return false
+		}
+	}
 	had := l.stage == taken || l.stage == leading
 	l.stage, l.why = over, "this replica has stopped"
 	if ctx.Err() == nil {
@@ -246,6 +258,9 @@ func (l *Leader) giveUp(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, releaseTime)
 	defer stop()
 	released, err := release(ctx, l.cfg.Lock, l.cfg.Now())
+	for err != nil && pause(ctx, idleLook) { // a conflict, or an API server that is ending as well
+		released, err = release(ctx, l.cfg.Lock, l.cfg.Now())
+	}
 	switch {
 	case err != nil:
 		l.cfg.Logger.Error(err, "the lease could not be released and is left to expire", "lease", l.cfg.Lock.Describe())

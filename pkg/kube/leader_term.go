@@ -94,6 +94,9 @@ func (l *Leader) raise(ctx context.Context) error {
 	case was.Spec.Number >= ours:
 		return fmt.Errorf("epoch %d of %s is in force: %w", was.Spec.Number, was.Spec.Holder, ErrLost)
 	}
+	if l.expired() { // while we asked
+		return errExpired
+	}
 	number, err := l.cfg.Epochs.Raise(ctx, was, ours, l.cfg.Lock.Identity())
 	if err != nil {
 		return err

@@ -576,3 +576,55 @@ func TestReleaseLeavesAnothersLeaseAlone(t *testing.T) {
 		t.Errorf("released %t, %v: %+v", released, err, r.record)
 	}
 }
+
+// Who is told to end before it has led leaves the Lease to expire: its being free
+// would have the next one begin without the fence's delay.
+func TestEndedBeforeItLed(t *testing.T) {
+	inRealm(t, func(t *testing.T, r *realm) {
+		a := r.stand(t, "a")
+		within(t, 5*time.Second, "a leads", a.here)
+		r.with(func() { r.cut[a.cfg.Lock.Identity()] = true }) // a zombie from here on
+		b := r.stand(t, "b")
+		within(t, time.Minute, "b takes", func() bool { return b.State().Leader == "b:1" && b.First() > 0 })
+		raised := time.Now()
+		time.Sleep(100 * time.Millisecond)
+		b.end(t, context.Canceled)
+		c := r.stand(t, "c")
+		within(t, time.Minute, "c leads", c.here)
+		if took := time.Since(raised); took < time.Second {
+			t.Errorf("c leads %v after the epoch of the zombie was superseded, want the fence's delay at least", took)
+		}
+		c.end(t, context.Canceled)
+		<-a.ended
+	})
+}
+
+// stubborn is a Lease that refuses the first few updates.
+type stubborn struct {
+	*lock
+	fails int
+}
+
+func (s *stubborn) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if s.fails > 0 {
+		s.fails--
+		return errors.New("conflict")
+	}
+	return s.lock.Update(ctx, record)
+}
+
+// A Lease whose release meets a conflict is released all the same.
+func TestReleaseIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRealm()
+		r.record = &resourcelock.LeaderElectionRecord{HolderIdentity: "a", RenewTime: metav1.Now()}
+		l := NewLeader(LeaderConfig{
+			Lock: &stubborn{lock: &lock{realm: r, identity: "a"}, fails: 3},
+			Idle: func() bool { return true }, Now: time.Now, Logger: logr.Discard(),
+		})
+		l.giveUp(t.Context())
+		if r.record.HolderIdentity != "" {
+			t.Errorf("it is held by %q", r.record.HolderIdentity)
+		}
+	})
+}
