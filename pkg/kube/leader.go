@@ -180,13 +180,18 @@ const readyLook = 50 * time.Millisecond
 // it, and keeps it until ctx ends. Then the Lease is given up, unless a Binding
 // of ours may be on its way. The error is ErrLost when another may have taken it.
 func (l *Leader) Run(ctx context.Context) error {
-	for !l.cfg.Ready() {
+	lock := &watchedLock{Interface: l.cfg.Lock, now: l.cfg.Now, tenure: l}
+	for looked := (time.Time{}); !l.cfg.Ready(); {
+		if now := l.cfg.Now(); now.Sub(looked) >= l.cfg.RetryPeriod {
+			looked = now
+			l.look(ctx, lock)
+		}
 		if !pause(ctx, readyLook) {
 			return ctx.Err()
 		}
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock:          &watchedLock{Interface: l.cfg.Lock, now: l.cfg.Now, tenure: l},
+		Lock:          lock,
 		LeaseDuration: l.cfg.LeaseDuration, RenewDeadline: l.cfg.RenewDeadline, RetryPeriod: l.cfg.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() {}},
 		Name:      LeaseName,
@@ -212,6 +217,13 @@ func (l *Leader) Run(ctx context.Context) error {
 		l.giveUp(context.WithoutCancel(ctx))
 	}
 	return ctx.Err()
+}
+
+// look finds out who leads while this replica cannot: what it is asked is sent on.
+func (l *Leader) look(ctx context.Context, lock *watchedLock) {
+	ctx, stop := context.WithTimeout(ctx, l.cfg.RetryPeriod)
+	defer stop()
+	_, _, _ = lock.Get(ctx) // an error is met again by the elector, which tells of it
 }
 
 // resign has no Binding begin from now on. It reports whether the Lease is ours to

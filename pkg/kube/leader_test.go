@@ -628,3 +628,16 @@ func TestReleaseIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// A replica whose books are being built knows who leads, and sends on what it is
+// asked.
+func TestWhoIsNotReadyKnowsTheLeader(t *testing.T) {
+	inRealm(t, func(t *testing.T, r *realm) {
+		a := r.stand(t, "a")
+		within(t, 5*time.Second, "a leads", a.here)
+		b := r.stand(t, "b", func(c *LeaderConfig) { c.Ready = func() bool { return false } })
+		within(t, 5*time.Second, "b knows it", func() bool { return b.State().Leader == "a:1" })
+		b.end(t, context.Canceled)
+		a.end(t, context.Canceled)
+	})
+}
