@@ -78,7 +78,7 @@ func TestAnnotationsGolden(t *testing.T) {
 			for _, key := range slices.Sorted(maps.Keys(all)) {
 				fmt.Fprintf(&text, "%s: %s\n", key, all[key])
 			}
-			golden(t, name+".txt", text.String())
+			golden(t, "testdata/"+name+".txt", text.String())
 		})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -99,10 +98,9 @@ func sameFaults(t *testing.T, err error, want ...string) {
 	}
 }
 
-// golden compares text with a file under testdata.
-func golden(t *testing.T, name, text string) {
+// golden compares text with a file.
+func golden(t *testing.T, file, text string) {
 	t.Helper()
-	file := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -115,6 +113,6 @@ func golden(t *testing.T, name, text string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), text); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
+		t.Errorf("%s is out of date unless the code is wrong, see `make generate` (-want +got):\n%s", file, diff)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // chart is the folder of the chart's plain files, which its templates pass on.
@@ -68,20 +66,7 @@ func cel(t *testing.T, name string) string {
 
 // The classes are those that admission gives to pods.
 func TestPriorityClassesGolden(t *testing.T) {
-	const path = chart + "priorityclasses.yaml"
-	want := priorityClasses()
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
-	}
+	golden(t, chart+"priorityclasses.yaml", priorityClasses())
 }
 
 func priorityClasses() string {

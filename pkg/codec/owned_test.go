@@ -1,11 +1,9 @@
 package codec
 
 import (
-	"os"
 	"regexp"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -72,20 +70,7 @@ func TestOwnedPattern(t *testing.T) {
 
 // The chart's policies get the pattern from a file of theirs.
 func TestOwnedGolden(t *testing.T) {
-	const path = "../../charts/heteroflow/templates/_owned.tpl"
-	want := "{{- /* Made by `go test ./pkg/codec -run Golden -update`. Do not edit. */}}\n" +
-		"{{- define \"heteroflow.owned\" -}}\n" + OwnedPattern() + "\n{{- end }}\n" +
-		"{{- define \"heteroflow.boundBy\" -}}\n" + BoundByLabel + "\n{{- end }}\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
-	}
+	golden(t, "../../charts/heteroflow/templates/_owned.tpl", "{{- /* Made by `go test ./pkg/codec -run Golden -update`. Do not edit. */}}\n"+
+		"{{- define \"heteroflow.owned\" -}}\n"+OwnedPattern()+"\n{{- end }}\n"+
+		"{{- define \"heteroflow.boundBy\" -}}\n"+BoundByLabel+"\n{{- end }}\n")
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heteroflow.io/heteroflow/test/oracle"
+	"heteroflow.io/heteroflow/test/proc"
 )
 
 // Round is what one configuration did with one lot of pods.
@@ -26,7 +27,7 @@ type Round struct {
 // kube-scheduler starts, and removes them again.
 func (b *bench) round(ctx context.Context, s setup, pods int) (r Round, err error) {
 	r.Setup = s.name
-	if r.Load, err = loadAverage(); err != nil {
+	if r.Load, err = proc.Load(); err != nil {
 		return r, err
 	}
 	if err := create(ctx, b.client, pods); err != nil {

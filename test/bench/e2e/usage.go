@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/proc"
 )
 
 // The processes besides those of the cluster: the one that makes the pods and
@@ -31,22 +32,22 @@ type Use struct {
 // reading is what all processes had used at one time.
 type reading struct {
 	busy time.Duration // of the whole machine
-	of   map[string]sample
+	of   map[string]proc.Sample
 }
 
 func readAll(pids map[string]int) (reading, error) {
-	r := reading{of: map[string]sample{}}
+	r := reading{of: map[string]proc.Sample{}}
 	pids = maps.Clone(pids)
 	pids[loader] = os.Getpid()
 	for name, pid := range pids {
-		s, err := readSample(pid)
+		s, err := proc.Read(pid)
 		if err != nil {
 			return r, fmt.Errorf("%s: %w", name, err)
 		}
 		r.of[name] = s
 	}
 	var err error
-	r.busy, err = readBusy()
+	r.busy, err = proc.Busy()
 	return r, err
 }
 
@@ -56,8 +57,8 @@ func used(before, after reading) map[string]Use {
 	use, left := map[string]Use{}, after.busy-before.busy
 	for _, name := range slices.Sorted(maps.Keys(after.of)) {
 		s := after.of[name]
-		cpu := s.cpu - before.of[name].cpu
-		use[name] = Use{CPU: cpu, Resident: s.resident, Peak: s.peak}
+		cpu := s.CPU - before.of[name].CPU
+		use[name] = Use{CPU: cpu, Resident: s.Resident, Peak: s.Peak}
 		left -= cpu
 	}
 	use[others] = Use{CPU: max(0, left)} // the two are counted at slightly different times

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"heteroflow.io/heteroflow/test/cluster"
+	"heteroflow.io/heteroflow/test/proc"
 )
 
 const (
@@ -183,9 +184,9 @@ func (w *world) play(b *testing.B, namespace string) (took lot) {
 }
 
 func (w *world) effort(b *testing.B) time.Duration {
-	d, err := w.Effort()
+	s, err := proc.Read(w.Processes()[cluster.ControlPlane])
 	w.must(b, err)
-	return d
+	return s.CPU
 }
 
 func (w *world) create(ctx context.Context, namespace, name string) error {

@@ -12,6 +12,7 @@ import (
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/oracle"
+	"heteroflow.io/heteroflow/test/proc"
 )
 
 // Options says how large the cluster is, and how much it is shaken.
@@ -103,9 +104,9 @@ func (s *stage) answers(ctx context.Context) error {
 
 // usage says what the scheduler has taken so far.
 func (s *stage) usage(when string) error {
-	u, err := s.cluster.ExtenderUsage()
+	u, err := proc.Read(s.cluster.Processes()[cluster.ExtenderName])
 	if err == nil {
-		s.Say("memory: %d MiB resident (peak %d), %s; processor %.1f s", u.Resident>>20, u.Peak>>20, when, u.Processor.Seconds())
+		s.Say("memory: %d MiB resident (peak %d), %s; processor %.1f s", u.Resident>>10, u.Peak>>10, when, u.CPU.Seconds())
 	}
 	return err
 }

@@ -1,4 +1,6 @@
-package e2e
+// Package proc reads what processes have taken of the machine, as Linux tells it
+// under /proc. Other than by the clock, work is measured alike on a busy machine.
+package proc
 
 import (
 	"errors"
@@ -13,40 +15,43 @@ import (
 // a second to programs, whatever its own clock does.
 const tick = time.Second / 100
 
-// sample is what /proc says of a process.
-type sample struct {
-	cpu            time.Duration // since it started
-	resident, peak int           // memory in KiB, now and at its most
+// Sample is what /proc says of a process.
+type Sample struct {
+	CPU            time.Duration // in user and in system mode, since it started
+	Resident, Peak int           // memory in KiB, now and at its most
 }
 
-// readSample looks at a process that runs.
-func readSample(pid int) (sample, error) {
+// Read looks at a process that runs.
+func Read(pid int) (Sample, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return sample{}, err
+		return Sample{}, err
 	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return sample{}, err
+		return Sample{}, err
 	}
 	s, err := parseSample(string(stat), string(status))
 	if err != nil {
-		return sample{}, fmt.Errorf("/proc/%d: %w", pid, err)
+		return Sample{}, fmt.Errorf("/proc/%d: %w", pid, err)
 	}
 	return s, nil
 }
 
-func parseSample(stat, status string) (sample, error) {
+func parseSample(stat, status string) (Sample, error) {
 	cpu, err := parseCPU(stat)
 	if err != nil {
-		return sample{}, err
+		return Sample{}, err
 	}
 	resident, err := parseKiB(status, "VmRSS")
 	if err != nil {
-		return sample{}, err
+		return Sample{}, err
 	}
 	peak, err := parseKiB(status, "VmHWM")
-	return sample{cpu, resident, peak}, err
+	if err == nil && (resident == 0 || peak < resident) {
+		err = fmt.Errorf("status: %d KiB resident, of %d at most", resident, peak)
+	}
+	return Sample{cpu, resident, peak}, err
 }
 
 // parseCPU adds up the user and system time of /proc/PID/stat: its fields 14 and
@@ -88,8 +93,8 @@ func parseKiB(status, name string) (int, error) {
 	return 0, fmt.Errorf("status: no %s", name)
 }
 
-// readBusy is how much time all processors together have spent at work.
-func readBusy() (time.Duration, error) {
+// Busy is how much time all processors together have spent at work.
+func Busy() (time.Duration, error) {
 	stat, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return 0, err
@@ -109,8 +114,8 @@ func parseBusy(stat string) (time.Duration, error) {
 	return parseTicks(append(fields[1:4:4], fields[6:9]...))
 }
 
-// loadAverage is the machine's, over the last 1, 5 and 15 minutes.
-func loadAverage() (string, error) {
+// Load is the machine's, over the last 1, 5 and 15 minutes.
+func Load() (string, error) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return "", err
