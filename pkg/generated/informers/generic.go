@@ -37,8 +37,8 @@ func (f *genericInformer) Lister() cache.GenericLister {
 func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource) (GenericInformer, error) {
 	switch resource {
 	// Group=heteroflow.io, Version=v1alpha1
-	case v1alpha1.SchemeGroupVersion.WithResource("epoches"):
-		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Epoches().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("epochs"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Epochs().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("tenants"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Tenants().Informer()}, nil
 

@@ -18,14 +18,14 @@ import (
 )
 
 // EpochInformer provides access to a shared informer and lister for
-// Epoches. Prefer using the type-safe variant (see [TypedEpochInformer]).
+// Epochs. Prefer using the type-safe variant (see [TypedEpochInformer]).
 type EpochInformer interface {
 	Informer() cache.SharedIndexInformer
 	Lister() heteroflowv1alpha1.EpochLister
 }
 
 // TypedEpochInformer provides access to a shared informer and lister for
-// Epoches, including the type-safe TypedInformer variant.
+// Epochs, including the type-safe TypedInformer variant.
 // It is a superset of EpochInformer.
 type TypedEpochInformer interface {
 	Informer() cache.SharedIndexInformer
@@ -108,25 +108,25 @@ func NewTypedEpochInformerWithOptions(client versioned.Interface, options intern
 				if tweakListOptions != nil {
 					tweakListOptions(&opts)
 				}
-				return client.HeteroflowV1alpha1().Epoches().List(context.Background(), opts)
+				return client.HeteroflowV1alpha1().Epochs().List(context.Background(), opts)
 			},
 			WatchFunc: func(opts v1.ListOptions) (watch.Interface, error) {
 				if tweakListOptions != nil {
 					tweakListOptions(&opts)
 				}
-				return client.HeteroflowV1alpha1().Epoches().Watch(context.Background(), opts)
+				return client.HeteroflowV1alpha1().Epochs().Watch(context.Background(), opts)
 			},
 			ListWithContextFunc: func(ctx context.Context, opts v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
 					tweakListOptions(&opts)
 				}
-				return client.HeteroflowV1alpha1().Epoches().List(ctx, opts)
+				return client.HeteroflowV1alpha1().Epochs().List(ctx, opts)
 			},
 			WatchFuncWithContext: func(ctx context.Context, opts v1.ListOptions) (watch.Interface, error) {
 				if tweakListOptions != nil {
 					tweakListOptions(&opts)
 				}
-				return client.HeteroflowV1alpha1().Epoches().Watch(ctx, opts)
+				return client.HeteroflowV1alpha1().Epochs().Watch(ctx, opts)
 			},
 		}, client),
 		&apisheteroflowv1alpha1.Epoch{},

@@ -8,8 +8,8 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
-	// Epoches returns a EpochInformer.
-	Epoches() TypedEpochInformer
+	// Epochs returns a EpochInformer.
+	Epochs() TypedEpochInformer
 	// Tenants returns a TenantInformer.
 	Tenants() TypedTenantInformer
 }
@@ -25,8 +25,8 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
 }
 
-// Epoches returns a TypedEpochInformer.
-func (v *version) Epoches() TypedEpochInformer {
+// Epochs returns a TypedEpochInformer.
+func (v *version) Epochs() TypedEpochInformer {
 	return &epochInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 

@@ -9,10 +9,10 @@ import (
 	cache "k8s.io/client-go/tools/cache"
 )
 
-// EpochLister helps list Epoches.
+// EpochLister helps list Epochs.
 // All objects returned here must be treated as read-only.
 type EpochLister interface {
-	// List lists all Epoches in the indexer.
+	// List lists all Epochs in the indexer.
 	// Objects returned here must be treated as read-only.
 	List(selector labels.Selector) (ret []*heteroflowv1alpha1.Epoch, err error)
 	// Get retrieves the Epoch from the index for a given name.

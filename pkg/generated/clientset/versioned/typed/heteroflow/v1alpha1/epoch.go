@@ -13,10 +13,10 @@ import (
 	gentype "k8s.io/client-go/gentype"
 )
 
-// EpochesGetter has a method to return a EpochInterface.
+// EpochsGetter has a method to return a EpochInterface.
 // A group's client should implement this interface.
-type EpochesGetter interface {
-	Epoches() EpochInterface
+type EpochsGetter interface {
+	Epochs() EpochInterface
 }
 
 // EpochInterface has methods to work with Epoch resources.
@@ -32,16 +32,16 @@ type EpochInterface interface {
 	EpochExpansion
 }
 
-// epoches implements EpochInterface
-type epoches struct {
+// epochs implements EpochInterface
+type epochs struct {
 	*gentype.ClientWithList[*heteroflowv1alpha1.Epoch, *heteroflowv1alpha1.EpochList]
 }
 
-// newEpoches returns a Epoches
-func newEpoches(c *HeteroflowV1alpha1Client) *epoches {
-	return &epoches{
+// newEpochs returns a Epochs
+func newEpochs(c *HeteroflowV1alpha1Client) *epochs {
+	return &epochs{
 		gentype.NewClientWithList[*heteroflowv1alpha1.Epoch, *heteroflowv1alpha1.EpochList](
-			"epoches",
+			"epochs",
 			c.RESTClient(),
 			scheme.ParameterCodec,
 			"",

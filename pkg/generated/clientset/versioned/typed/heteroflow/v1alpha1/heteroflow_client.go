@@ -12,7 +12,7 @@ import (
 
 type HeteroflowV1alpha1Interface interface {
 	RESTClient() rest.Interface
-	EpochesGetter
+	EpochsGetter
 	TenantsGetter
 }
 
@@ -21,8 +21,8 @@ type HeteroflowV1alpha1Client struct {
 	restClient rest.Interface
 }
 
-func (c *HeteroflowV1alpha1Client) Epoches() EpochInterface {
-	return newEpoches(c)
+func (c *HeteroflowV1alpha1Client) Epochs() EpochInterface {
+	return newEpochs(c)
 }
 
 func (c *HeteroflowV1alpha1Client) Tenants() TenantInterface {
