@@ -49,7 +49,7 @@ const (
 // +kubebuilder:printcolumn:name="Memory",type=integer,format=int64,JSONPath=`.status.used.memoryMiB`,description="Memory of cards held, in MiB"
 // +kubebuilder:printcolumn:name="Separated",type=string,JSONPath=`.status.conditions[?(@.type=="CardsSeparated")].status`,description="Whether all cards are shared only with whom they may be"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",fieldPath=".metadata.name",message="must be at most 63 characters, as it is the value of labels"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must be at most 63 characters, as it is the value of labels"
 type Tenant struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
