@@ -111,7 +111,12 @@ func (b *Builder) Links() Links {
 	for i, link := range t.links {
 		t.weights[i] = uint16(link.Weight())
 	}
-	t.domains = domains(t)
+	t.domains, t.domain = domains(t), make([]Set, t.count)
+	for _, d := range t.domains {
+		for place := range d.Places() {
+			t.domain[place] = d
+		}
+	}
 	t.nodes, t.homeless = numaNodes(t.numa)
 	return Links{t}
 }

@@ -18,6 +18,7 @@ type table struct {
 	weights  []uint16 // of links
 	numa     []int
 	domains  []Set // disjoint, together all cards; by lowest place
+	domain   []Set // place -> the one of domains that it is in
 	nodes    []Set // the cards of each NUMA node that has any; by lowest place
 	homeless Set   // cards whose NUMA node is not known
 }
@@ -64,14 +65,10 @@ func (l Links) has(place int) bool { return place >= 0 && place < l.Count() }
 // Domain returns the cards that are joined to this one, itself among them; none
 // when there is no such card.
 func (l Links) Domain(place int) Set {
-	if l.has(place) {
-		for _, d := range l.t.domains {
-			if d.Has(place) {
-				return d
-			}
-		}
+	if !l.has(place) {
+		return 0
 	}
-	return 0
+	return l.t.domain[place]
 }
 
 // Room returns how many of these cards are in one domain, at most. As a card
