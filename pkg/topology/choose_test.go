@@ -1,6 +1,8 @@
 package topology
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -300,6 +302,43 @@ func TestOrderOfPlacesDoesNotMatter(t *testing.T) {
 			t.Fatalf("%+v, and %+v as %v", before, after, to)
 		}
 	})
+}
+
+// TestExactUpToSixteen: any number of 16 cards, whatever they are joined by and
+// wherever they are, among it what makes for the most pools of the largest size.
+func TestExactUpToSixteen(t *testing.T) {
+	for _, linked := range []bool{true, false} {
+		for homeless := range 17 {
+			for _, nodes := range []int{1, 2, 3, 16} {
+				l := mixed(t, homeless, nodes, linked)
+				for count := 1; count <= 16; count++ {
+					c, ok := l.Best(Ask{Open: upTo(16), Free: first(16), Count: count})
+					if !ok || !c.Exact || c.Cards.Len() != count {
+						t.Errorf("%d of 16, %d without a NUMA node, the others on %d: %+v", count, homeless, nodes, c)
+					}
+				}
+			}
+		}
+	}
+}
+
+// mixed is a node of 16 cards at random distances, linked or not.
+func mixed(t testing.TB, homeless, nodes int, linked bool) Links {
+	random := rand.New(rand.NewPCG(uint64(homeless), uint64(nodes)))
+	b := builder(t, cardsOf(16))
+	for i := range 16 {
+		if i >= homeless {
+			b.NUMA(idOf(i), i%nodes)
+		}
+		for j := range i {
+			cell := []string{"SYS", "NODE", "PHB", "PXB", "PIX", "PSB"}[random.IntN(6)]
+			if linked {
+				cell = fmt.Sprintf("NV%d", 1+random.IntN(mostBonded))
+			}
+			b.Pair(idOf(i), idOf(j), cell)
+		}
+	}
+	return b.Links()
 }
 
 // TestInexact: where not every set can be looked at, that is said, and what is
