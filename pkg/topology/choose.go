@@ -113,15 +113,15 @@ func (t *table) option(domain, open Set, a *Ask) (option, bool) {
 // bestNUMA returns the most that n of the open cards can be worth for their NUMA
 // nodes.
 func (t *table) bestNUMA(open Set, n int) int {
+	if len(t.nodes) == 0 {
+		return 0
+	}
 	for _, numa := range [...]int{rawNUMA, 0} {
 		for i := range t.nodes {
 			if t.pool(open, numa, i).Len() >= n {
 				return numa
 			}
 		}
-	}
-	if (open & t.homeless).Len() >= n {
-		return 0
 	}
 	return rawTorn
 }

@@ -35,6 +35,16 @@ func TestChoices(t *testing.T) {
 	// A domain of two and one of four, each on one NUMA node.
 	uneven := linksOf(t, truth{"GPU0", []int{0, 0, 0, 0, 1, 1}, "NV4 NV4 NV4 SYS SYS\nNV4 NV4 SYS SYS\nNV4 SYS SYS\nSYS SYS\nNV4"}.matrix())
 
+	fourAndFive := linksOf(t, truth{"GPU0", none(9), `
+		XL XL XL SYS SYS SYS SYS SYS
+		XL XL SYS SYS SYS SYS SYS
+		XL SYS SYS SYS SYS SYS
+		SYS SYS SYS SYS SYS
+		XL XL XL XL
+		XL XL XL
+		XL XL
+		XL`}.matrix())
+
 	tests := map[string]struct {
 		links    Links
 		open     []int
@@ -53,27 +63,29 @@ func TestChoices(t *testing.T) {
 		"DGX H100, half, one is taken":       {links: h100, open: without(upTo(8), 2), count: 4, cards: SetOf(4, 5, 6, 7), raw: 50 + 50 + 15},
 		"DGX-2, half; NUMA is not known":     {links: dgx2, open: upTo(16), count: 8, cards: first(8), raw: 50 + 50 + 40},
 
-		"DGX-1, a pair has two links":           {links: v100, open: upTo(8), count: 2, cards: SetOf(0, 3), raw: 50 + 50 + 40 + 15},
-		"DGX-1, a quad":                         {links: v100, open: upTo(8), count: 4, cards: SetOf(0, 1, 2, 3), raw: 50 + 50 + 40 + 15},
-		"DGX-1, a quad over both halves":        {links: v100, open: []int{0, 1, 3, 4, 5, 7}, count: 4, cards: SetOf(0, 3, 4, 7), raw: 50 + 50 - 10},
-		"DGX-1, a pair beside a taken half":     {links: v100, open: []int{4, 5, 6, 7}, count: 2, cards: SetOf(4, 7), raw: 50 + 50 + 15},
-		"A100 bridges, a pair":                  {links: bridges, open: upTo(4), count: 2, cards: SetOf(0, 1), raw: MostRaw},
-		"A100 bridges, the favourite":           {links: bridges, open: []int{3, 0, 1, 2}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
-		"A100 bridges, only one pair is whole":  {links: bridges, open: []int{0, 2, 3}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
-		"A100 bridges, a card of a broken pair": {links: bridges, open: []int{3, 2, 0}, count: 1, cards: SetOf(3), raw: 50 + 50 + 40 + 15, tightest: SetOf(0)},
-		"A100 bridges, three: one pair is kept": {links: bridges, open: upTo(4), count: 3, cards: SetOf(0, 1, 2), raw: 50 - 20 - 10, across: true},
-		"A100 bridges, two halves of pairs":     {links: bridges, open: []int{1, 3}, count: 2, cards: SetOf(1, 3), raw: 50 - 20 - 10, across: true},
-		"one bridge, a pair":                    {links: oneBridge, open: []int{2, 1, 0}, count: 2, cards: SetOf(0, 1), raw: MostRaw},
-		"one bridge, a card: not of the pair":   {links: oneBridge, open: upTo(3), count: 1, cards: SetOf(2), raw: MostRaw},
-		"one bridge, all":                       {links: oneBridge, open: upTo(3), count: 3, cards: first(3), raw: 50 - 20 + 15, across: true},
-		"PCIe, a pair under one switch":         {links: pcie, open: []int{7, 6, 5, 4, 3, 1, 2, 0}, count: 2, cards: SetOf(2, 3), raw: 50 - 20 + 15, across: true},
-		"PCIe, a socket":                        {links: pcie, open: without(upTo(8), 2), count: 4, cards: SetOf(4, 5, 6, 7), raw: 50 - 20 + 15, across: true},
-		"PCIe, one card":                        {links: pcie, open: []int{5, 0}, count: 1, cards: SetOf(5), raw: MostRaw},
-		"MetaX, a quad":                         {links: metax, open: without(upTo(8), 0), count: 4, cards: SetOf(4, 5, 6, 7), raw: MostRaw},
-		"Ascend, the two dies of one package":   {links: dies, open: upTo(4), count: 2, cards: SetOf(0, 2), raw: 50 + 50 + 40},
-		"the smaller domain":                    {links: uneven, open: upTo(6), count: 2, cards: SetOf(4, 5), raw: MostRaw},
-		"the smaller domain is begun":           {links: uneven, open: upTo(5), count: 1, cards: SetOf(0), raw: 50 + 50 + 40 + 15, tightest: SetOf(4)},
-		"places that are none, or twice":        {links: bridges, open: []int{9, 3, 3, -1, 64, 2}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
+		"DGX-1, a pair has two links":            {links: v100, open: upTo(8), count: 2, cards: SetOf(0, 3), raw: 50 + 50 + 40 + 15},
+		"DGX-1, a quad":                          {links: v100, open: upTo(8), count: 4, cards: SetOf(0, 1, 2, 3), raw: 50 + 50 + 40 + 15},
+		"DGX-1, a quad over both halves":         {links: v100, open: []int{0, 1, 3, 4, 5, 7}, count: 4, cards: SetOf(0, 3, 4, 7), raw: 50 + 50 - 10},
+		"DGX-1, a pair beside a taken half":      {links: v100, open: []int{4, 5, 6, 7}, count: 2, cards: SetOf(4, 7), raw: 50 + 50 + 15},
+		"A100 bridges, a pair":                   {links: bridges, open: upTo(4), count: 2, cards: SetOf(0, 1), raw: MostRaw},
+		"A100 bridges, the favourite":            {links: bridges, open: []int{3, 0, 1, 2}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
+		"A100 bridges, only one pair is whole":   {links: bridges, open: []int{0, 2, 3}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
+		"A100 bridges, a card of a broken pair":  {links: bridges, open: []int{3, 2, 0}, count: 1, cards: SetOf(3), raw: 50 + 50 + 40 + 15, tightest: SetOf(0)},
+		"A100 bridges, three: one pair is kept":  {links: bridges, open: upTo(4), count: 3, cards: SetOf(0, 1, 2), raw: 50 - 20 - 10, across: true},
+		"A100 bridges, two halves of pairs":      {links: bridges, open: []int{1, 3}, count: 2, cards: SetOf(1, 3), raw: 50 - 20 - 10, across: true},
+		"one bridge, a pair":                     {links: oneBridge, open: []int{2, 1, 0}, count: 2, cards: SetOf(0, 1), raw: MostRaw},
+		"one bridge, a card: not of the pair":    {links: oneBridge, open: upTo(3), count: 1, cards: SetOf(2), raw: MostRaw},
+		"one bridge, all":                        {links: oneBridge, open: upTo(3), count: 3, cards: first(3), raw: 50 - 20 + 15, across: true},
+		"PCIe, a pair under one switch":          {links: pcie, open: []int{7, 6, 5, 4, 3, 1, 2, 0}, count: 2, cards: SetOf(2, 3), raw: 50 - 20 + 15, across: true},
+		"PCIe, a socket":                         {links: pcie, open: without(upTo(8), 2), count: 4, cards: SetOf(4, 5, 6, 7), raw: 50 - 20 + 15, across: true},
+		"PCIe, one card":                         {links: pcie, open: []int{5, 0}, count: 1, cards: SetOf(5), raw: MostRaw},
+		"MetaX, a quad":                          {links: metax, open: without(upTo(8), 0), count: 4, cards: SetOf(4, 5, 6, 7), raw: MostRaw},
+		"Ascend, the two dies of one package":    {links: dies, open: upTo(4), count: 2, cards: SetOf(0, 2), raw: 50 + 50 + 40},
+		"the smaller domain":                     {links: uneven, open: upTo(6), count: 2, cards: SetOf(4, 5), raw: MostRaw},
+		"the smaller domain is begun":            {links: uneven, open: upTo(5), count: 1, cards: SetOf(0), raw: 50 + 50 + 40 + 15, tightest: SetOf(4)},
+		"the quad that is begun more":            {links: metax, open: []int{0, 1, 2, 4, 5}, count: 2, cards: SetOf(4, 5), raw: 50 + 50 + 15},
+		"the smaller, though more of it is open": {links: fourAndFive, open: []int{4, 5, 0, 1, 2}, count: 2, cards: SetOf(0, 1), raw: 50 + 50},
+		"places that are none, or twice":         {links: bridges, open: []int{9, 3, 3, -1, 64, 2}, count: 2, cards: SetOf(2, 3), raw: MostRaw},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -357,6 +369,42 @@ func TestInexact(t *testing.T) {
 		}
 		if got, plain := weightOf(l, c.Cards), weightOf(l, first(a.Count)); got <= plain {
 			t.Errorf("%s: weight %d, and the first cards have %d", name, got, plain)
+		}
+	}
+}
+
+// TestLateTreasure: the closest cards are found though the search never gets to
+// them in the caller's order.
+func TestLateTreasure(t *testing.T) {
+	const cards, close = 40, 12
+	random := rand.New(rand.NewPCG(5, 5))
+	b := builder(t, cardsOf(cards))
+	for i := range cards {
+		for j := range i {
+			links := 1 + random.IntN(3)
+			if j >= cards-close {
+				links = 18
+			}
+			b.Pair(idOf(i), idOf(j), fmt.Sprintf("NV%d", links))
+		}
+	}
+	want := first(cards) &^ first(cards-close)
+	c, ok := b.Links().Best(Ask{Open: upTo(cards), Free: first(cards), Count: close})
+	if !ok || c.Exact || c.Cards != want {
+		t.Errorf("%+v, want %b", c, want)
+	}
+}
+
+// TestBounded: no search does more than it may, however many the pools are.
+func TestBounded(t *testing.T) {
+	for name, l := range map[string]Links{"random": drawn(t, 64, 36), "scattered": scattered(t, 64)} {
+		for count := 1; count <= 64; count++ {
+			a := Ask{Open: upTo(64), Free: first(64), Count: count}
+			s := newSearch(l.t, first(64), &a)
+			s.among(first(64), &a, func(o option) key { return key{-o.raw} })
+			if pools := max(len(l.t.nodes), 1); s.steps < -64*pools || s.spare < -count*64*pools {
+				t.Errorf("%s, %d of 64: %d steps and %d spare ones are left", name, count, s.steps, s.spare)
+			}
 		}
 	}
 }

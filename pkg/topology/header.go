@@ -116,8 +116,8 @@ func (h *header) aligned(words []word, c column) (cells, rest []word, ok bool) {
 	return cells, words, true
 }
 
-// alignedTail puts each word under its column, or takes them in order when there
-// are as many as columns. Otherwise nobody can tell what they are.
+// alignedTail takes the words in order when there are as many as columns. Else it
+// puts each under its column, up to the first of which nobody can tell what it is.
 func (h *header) alignedTail(words []word) []word {
 	if len(words) == len(h.tail) {
 		return words
@@ -127,9 +127,6 @@ func (h *header) alignedTail(words []word) []word {
 		if len(words) > 0 && words[0].under == col.under {
 			cells[i], words = words[0], words[1:]
 		}
-	}
-	if len(words) > 0 {
-		return nil
 	}
 	return cells
 }

@@ -138,7 +138,7 @@ func TestBuilder(t *testing.T) {
 		"told of no link":             {tell: (*Builder).Told, known: true, numa: []int{far, far, far}},
 		"the inventory's NUMA nodes":  {cards: func(c []gpu.Card) { c[1].NUMA, c[2].NUMA = 4, -7 }, numa: []int{far, 4, far}},
 		"a NUMA node is no link":      {tell: func(b *Builder) { b.NUMA("c1", 2) }, numa: []int{far, 2, far}},
-		"a NUMA node taken back":      {cards: func(c []gpu.Card) { c[1].NUMA = 4 }, tell: func(b *Builder) { b.NUMA("c1", -1) }, numa: []int{far, far, far}},
+		"a NUMA node taken back":      {cards: func(c []gpu.Card) { c[1].NUMA = 4 }, tell: func(b *Builder) { b.NUMA("c1", -7) }, numa: []int{far, far, far}},
 		"strangers":                   {tell: func(b *Builder) { b.Pair("c0", "c9", "NV1"); b.NUMA("c9", 0); b.Score("c8", "c1", 100) }, known: true, numa: []int{far, far, far}},
 		"a card and itself":           {tell: func(b *Builder) { b.Pair("c0", "c0", "NV1") }, known: true, numa: []int{far, far, far}},
 		"the weaker link counts":      {tell: func(b *Builder) { b.Pair("c0", "c1", "NV12"); b.Pair("c1", "c0", "NV4") }, known: true, link: "NV4", numa: []int{far, far, far}},
@@ -148,9 +148,9 @@ func TestBuilder(t *testing.T) {
 		"rows go by index":            {cards: func(c []gpu.Card) { c[0].Index, c[1].Index, c[2].Index = 2, 1, 0 }, tell: func(b *Builder) { b.Matrix(gpu.Nvidia, truth{"GPU0", []int{7, 8, 9}, "NV1 NV2\nNV3"}.matrix()) }, known: true, link: "NV3", numa: []int{9, 8, 7}},
 		"another vendor's matrix":     {tell: func(b *Builder) { b.Matrix(gpu.Ascend, truth{"NPU0", []int{0, 1, 1}, every(3, "HCCS")}.matrix()) }, known: true, numa: []int{far, far, far}},
 		"partitions have no row": {cards: func(c []gpu.Card) {
-			c[1] = gpu.Card{ID: "m0", Vendor: gpu.Nvidia, Parent: "c0", NUMA: far}
-			c[2].Index = 1
-		}, tell: func(b *Builder) { b.Matrix(gpu.Nvidia, truth{"GPU0", []int{0, 1}, "NV1"}.matrix()) }, known: true, numa: []int{0, far, 1}},
+			c[0] = gpu.Card{ID: "m0", Vendor: gpu.Nvidia, Parent: "c0", NUMA: far}
+			c[1].Index, c[2].Index = 0, 1
+		}, tell: func(b *Builder) { b.Matrix(gpu.Nvidia, truth{"GPU0", []int{0, 1}, "NV1"}.matrix()) }, known: true, numa: []int{far, 0, 1}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -164,6 +164,9 @@ func TestBuilder(t *testing.T) {
 			}
 			l := b.Links()
 			numa := []int{l.NUMA(0), l.NUMA(1), l.NUMA(2)}
+			if l.Between(0, 0) != (Link{}) {
+				t.Errorf("a card is joined to itself by %v", l.Between(0, 0))
+			}
 			if l.Known() != tc.known || l.Between(0, 1).String() != tc.link || l.Between(1, 0).String() != tc.link || !slices.Equal(numa, tc.numa) {
 				t.Errorf("known %t, link %v, NUMA %v; want %t, %s, %v", l.Known(), l.Between(0, 1), numa, tc.known, tc.link, tc.numa)
 			}
@@ -233,6 +236,13 @@ func TestWhereNothingIs(t *testing.T) {
 				t.Errorf("%s knows of card %d", name, p)
 			}
 		}
+	}
+	told, moved := builder(t, cardsOf(2)), builder(t, cardsOf(2))
+	untold := told.Links()
+	told.Told()
+	moved.NUMA("c0", 0)
+	if untold.Equal(told.Links()) || untold.Equal(moved.Links()) || !untold.Equal(builder(t, cardsOf(2)).Links()) {
+		t.Error("links that differ are equal, or others are not")
 	}
 	if !(Links{}).Equal(Links{}) || (Links{}).Equal(builder(t, nil).Links()) || (Links{}).Known() {
 		t.Error("the zero Links is like another")

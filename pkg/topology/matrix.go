@@ -72,7 +72,7 @@ func ParseMatrix(text string) (Matrix, error) {
 // cardName splits the name of a card into what the tool calls cards and its number.
 func cardName(s string) (kind string, index int, ok bool) {
 	for _, kind := range [...]string{"GPU", "NPU", "Phy-ID", "MLU", "XPU", "HCU", "DCU", "GCU"} {
-		if digits, ok := strings.CutPrefix(s, kind); ok && len(digits) <= 4 {
+		if digits, ok := strings.CutPrefix(s, kind); ok {
 			n, err := strconv.ParseUint(digits, 10, 16)
 			return kind, int(n), err == nil
 		}

@@ -8,7 +8,7 @@ import (
 // mostSteps bounds a search, in sums formed; when they are spent it goes on
 // without looking at every set. All sets of any number of 16 cards in one pool
 // take 35,749 even where no bound helps, and in the two or more pools that two
-// cards of known NUMA nodes among 14 others make, no more than 39,000.
+// cards of known NUMA nodes among 14 others make, no more than that.
 // BenchmarkBest says what time that is.
 const mostSteps = 1 << 16
 

@@ -45,6 +45,18 @@ func TestShapes(t *testing.T) {
 			"GPU1             X      PIX     0",
 			"GPU2    SYS     PIX      X      1",
 		}, truth{"GPU0", []int{0, 0, 1}, "NA SYS\nPIX"}.matrix()},
+		"a header of tabs over spaces": {[]string{
+			"\tGPU0\tGPU1\tGPU2\tNUMA Affinity",
+			"GPU0     X              SYS     0",
+			"GPU1             X      PIX     0",
+			"GPU2    SYS     PIX      X      1",
+		}, truth{"GPU0", []int{0, 0, 1}, "NA SYS\nPIX"}.matrix()},
+		"cells that do not stand under their columns": {[]string{
+			"        GPU0    GPU1    GPU2    CPU Affinity    NUMA Affinity",
+			"GPU0    X   PIX   SYS   0-15   0",
+			"GPU1    PIX   X   NV1   0-15   0",
+			"GPU2    SYS   NV1   X   0-15   1",
+		}, truth{"GPU0", []int{0, 0, 1}, "PIX SYS\nNV1"}.matrix()},
 		"hyphens for what is not known": {[]string{
 			"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity",
 			"GPU0\t X \t-\t-\t-",
@@ -53,7 +65,7 @@ func TestShapes(t *testing.T) {
 		"words nobody knows": {[]string{
 			"\tGPU0\tGPU1\tNUMA Affinity",
 			"GPU0\tX\tCXL9\tzero",
-			"GPU1\tCXL9\tX\t99999",
+			"GPU1\tCXL9\tX\t5000",
 		}, two("NA", far, far)},
 		"no NVLinks at all are not NV0": {[]string{
 			"\tGPU0\tGPU1", "GPU0\tX\tNV0", "GPU1\tNV0\tX",
@@ -87,11 +99,11 @@ func TestShapes(t *testing.T) {
 			"\tGPU0\tGPU1", "GPU0\tX\tSOC", "GPU1\tSOC\tX",
 		}, two("SYS", far, far)},
 		"two documents of JSON": {[]string{
-			`{"system": {"(Topology) Link type between DRM devices 2 and 0": "XGMI", "(Topology) Weight between DRM devices 0 and 2": 15}}`,
+			`{"system": {"(Topology) Link type between DRM devices 2 and 0": "PCIE", "(Topology) Link type between DRM devices 0 and 2": "XGMI", "(Topology) Weight between DRM devices 0 and 2": 15}}`,
 			`{"card0": {"(Topology) Numa Node": 1}, "card2": {"(Topology) Numa Node": "-1"}}`,
 		}, Matrix{Rows: []Row{
-			{"card0", 0, 1, []Link{{}, {XGMI, 1}}},
-			{"card2", 2, far, []Link{{XGMI, 1}, {}}},
+			{"card0", 0, 1, []Link{{}, {PCIe, 0}}},
+			{"card2", 2, far, []Link{{PCIe, 0}, {}}},
 		}}},
 	}
 	for name, tc := range tests {
@@ -135,6 +147,15 @@ func square(n int) string {
 	return b.String()
 }
 
+// nics names n network cards of three letters.
+func nics(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("\t" + string([]rune{'a' + rune(i/26/26), 'a' + rune(i/26%26), 'a' + rune(i%26)}))
+	}
+	return b.String()
+}
+
 func TestLargest(t *testing.T) {
 	m, err := ParseMatrix(square(MostCards))
 	if err != nil || len(m.Rows) != MostCards {
@@ -165,7 +186,9 @@ func TestHostileText(t *testing.T) {
 		"another's row":         {"\tGPU0\tGPU1\nGPU7\tX\tPIX", `line 2, column 1: "GPU7" is no row`},
 		"a long name":           {"\tGPU0\n" + strings.Repeat("x", 1000), `line 2, column 1: "xxxxxxxxxxxxxxxxxxxxxxxx"... is no row`},
 		"too many cards":        {square(MostCards + 1), "line 1, column 1: 65 cards: more than the 64 that a node may have"},
-		"too many columns":      {"\tGPU0" + strings.Repeat("\ta\tb", 300), `a second column "a"`},
+		"too many columns":      {"\tGPU0" + nics(mostColumns), "line 1, column 2051: more than 512 columns"},
+		"an escape with DEL":    {"\x1b[4\x7f", "line 1, column 1: an escape sequence that does not end"},
+		"after a long letter":   {"\tGPU0\tGPU1\nGPU0\tX\té\nGPU1\té\té", `line 3, column 8: "é" between GPU1 and GPU1`},
 		"P2P":                   {"\tGPU0\tGPU1\nGPU0\tX\tOK\nGPU1\tOK\tX", "line 2, column 8: OK says who may read whose memory (topo -p2p), not what joins the cards (topo -m)"},
 		"JSON, cut off":         {"{\n \"system\": {", "line "},
 		"JSON of another":       {"{\n \"gpus\": [1]}", "line 2, column "},
