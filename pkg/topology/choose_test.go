@@ -402,6 +402,9 @@ func TestBounded(t *testing.T) {
 			a := Ask{Open: upTo(64), Free: first(64), Count: count}
 			s := newSearch(l.t, first(64), &a)
 			s.among(first(64), &a, func(o option) key { return key{-o.raw} })
+			if s.cut && s.spare >= mostSteps/4 {
+				t.Errorf("%s, %d of 64: starts are not counted", name, count)
+			}
 			if pools := max(len(l.t.nodes), 1); s.steps < -64*pools || s.spare < -count*64*pools {
 				t.Errorf("%s, %d of 64: %d steps and %d spare ones are left", name, count, s.steps, s.spare)
 			}

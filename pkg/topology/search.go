@@ -144,7 +144,7 @@ func (s *search) gain(depth int) []int32 { return s.gains[depth*s.cards:][:s.car
 func (s *search) extend(depth, from int, chosen found) {
 	need := s.want - depth
 	s.steps -= s.cards - from
-	if s.steps < 0 || s.hopeless(depth, from, need, chosen.sum) {
+	if s.hopeless(depth, from, need, chosen.sum) {
 		return
 	}
 	if need == 1 {

@@ -57,6 +57,17 @@ func TestShapes(t *testing.T) {
 			"GPU1    PIX   X   NV1   0-15   0",
 			"GPU2    SYS   NV1   X   0-15   1",
 		}, truth{"GPU0", []int{0, 0, 1}, "PIX SYS\nNV1"}.matrix()},
+		"nor anything after them": {[]string{
+			"        GPU0    GPU1    GPU2",
+			"GPU0    X   PIX   SYS",
+			"GPU1    PIX   X   NV1",
+			"GPU2    SYS   NV1   X",
+		}, truth{"GPU0", none(3), "PIX SYS\nNV1"}.matrix()},
+		"a NUMA node without processors under spaces": {[]string{
+			"        GPU0    GPU1    CPU Affinity    NUMA Affinity",
+			"GPU0    X       PIX                     1",
+			"GPU1    PIX     X                       2",
+		}, two("PIX", 1, 2)},
 		"hyphens for what is not known": {[]string{
 			"\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity",
 			"GPU0\t X \t-\t-\t-",
