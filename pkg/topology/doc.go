@@ -1,7 +1,7 @@
 // Package topology knows how the cards of one node hang together, and how near
 // two nodes are.
 //
-//	ParseMatrix: what a vendor's tool prints -> Matrix \
+//	ParseMatrix: what a vendor's tool prints            -> Matrix
 //	Builder:     matrix, pairs, HAMi's scores, NUMA     -> Links
 //	Links.Best, Links.Tightest: open cards, how many    -> Choice
 //	Matching, Near: two Locations                       -> what they share
