@@ -90,6 +90,20 @@ func TestTenant(t *testing.T) {
 	}
 }
 
+// A limit's field is one of the object that it was read from.
+func TestLimitField(t *testing.T) {
+	tenant, _ := Tenant(tenantWith("blue", v1alpha1.TenantSpec{Quota: &v1alpha1.TenantQuota{Cards: amount(8), MemoryMiB: amount(1), Cores: amount(0)}}))
+	quota, _ := Quota(quotaWith("requests.nvidia.com/gpu", "2"))
+	var got []string
+	for _, l := range slices.Concat(tenant.Limits, quota.Limits) {
+		got = append(got, LimitField(&l))
+	}
+	want := []string{"spec.quota.cards.limit", "spec.quota.memoryMiB.limit", "spec.quota.cores.limit", "spec.hard[requests.nvidia.com/gpu]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
+	}
+}
+
 func namespaceWith(name string, pairs ...string) *corev1.Namespace {
 	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	for i := 0; i < len(pairs); i += 2 {
