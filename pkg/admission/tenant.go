@@ -11,8 +11,8 @@ import (
 
 // Outlook is what is to be expected for a request, whatever the nodes are like.
 type Outlook struct {
-	Closed gpu.Reason // why nothing new may come from the namespace; "": it may
-	Shared bool       // more than one Tenant claims the namespace
+	Closed  gpu.Reason // why nothing new may come from the namespace; "": it may
+	Unknown bool       // whose the pod is, as more than one Tenant claims the namespace
 	// Never is a limit that the request passes by itself, Now one that it passes
 	// beside what is held.
 	Never, Now *gpu.Excess
@@ -68,7 +68,7 @@ func (o *Outlook) warnings(namespace string) (all []string) {
 	if o.Closed != "" {
 		all = append(all, fmt.Sprintf("the pod gets no cards for now (%s): the tenant of namespace %s is not active, does not exist, or is not known yet", o.Closed, namespace))
 	}
-	if o.Shared {
+	if o.Unknown {
 		all = append(all, fmt.Sprintf("more than one Tenant claims namespace %s: its pods share cards with nobody", namespace))
 	}
 	if o.Now != nil {
@@ -93,7 +93,7 @@ func (r Rules) checkCap(v *review) error {
 	most, known := r.most(v.namespace)
 	n, _ := codec.ClassPriority(class)
 	if p := v.pod.Spec.Priority; p != nil {
-		n = max(n, int(*p))
+		n = int(*p)
 	}
 	switch {
 	case class == "" || most >= tenancy.MostPriority || n <= most:

@@ -73,6 +73,9 @@ func TestPrioritiesAreLowered(t *testing.T) {
 		"a lower class stays": {
 			"ml", 70, oursAt("", "priorityClassName: heteroflow-60, priority: 60, "), oursAt("", "priorityClassName: heteroflow-60, priority: 60, "), "",
 		},
+		"a lower class stays, whatever its value is": {
+			"ml", 70, oursAt("", "priorityClassName: heteroflow-60, "), oursAt("", "priorityClassName: heteroflow-60, "), "",
+		},
 		"a class of its own is left to be refused": {
 			"ml", 70, oursAt("", "priorityClassName: mine, priority: 1000, "), oursAt("", "priorityClassName: mine, priority: 1000, "), "",
 		},
@@ -118,7 +121,8 @@ func TestPrioritiesAboveTheCapAreRefused(t *testing.T) {
 		"without a value": {"ml", "priorityClassName: mine, ", 0, nil},
 		"a class of ours, not lowered": {"ml", "priorityClassName: heteroflow-90, priority: 90, ", 70,
 			[]string{"spec.priorityClassName: heteroflow-90 is priority 90; the Tenant"}},
-		"a class of ours without its value":   {"ml", "priorityClassName: heteroflow-90, ", 70, []string{"heteroflow-90 is priority 90"}},
+		"a class of ours without its value":   {"ml", "priorityClassName: heteroflow-90, ", 70, []string{"spec.priorityClassName: heteroflow-90 is priority 90"}},
+		"a class of ours worth less":          {"ml", "priorityClassName: heteroflow-90, priority: 1, ", 70, nil},
 		"a class called like ours":            {"ml", "priorityClassName: heteroflow-071, priority: 1, ", 70, nil},
 		"a class of ours with another value":  {"ml", "priorityClassName: heteroflow-1, priority: 99, ", 70, []string{"heteroflow-1 is priority 99"}},
 		"any class where there is no cap":     {"ml", "priorityClassName: system-node-critical, priority: 2000001000, ", 100, nil},
@@ -129,7 +133,11 @@ func TestPrioritiesAboveTheCapAreRefused(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			checkSentences(t, validated(t, capped(tc.most), in(tc.namespace, raw(t, oursAt("", tc.spec)))), tc.want)
+			message := validated(t, capped(tc.most), in(tc.namespace, raw(t, oursAt("", tc.spec))))
+			checkSentences(t, message, tc.want)
+			if got := strings.Count(message, "spec.priorityClassName: "); got != len(tc.want) {
+				t.Errorf("%d sentences, want %d: %s", got, len(tc.want), message)
+			}
 		})
 	}
 	for name, pod := range map[string]string{
@@ -186,7 +194,7 @@ func TestOutlook(t *testing.T) {
 			warnings: []string{"the pod waits until there is room in a quota (QuotaExceeded): cards of Tenant blue: 7 of 8 used, 2 asked"},
 		},
 		"closed, and claimed twice": {
-			outlook: Outlook{Closed: gpu.TenantInactive, Shared: true},
+			outlook: Outlook{Closed: gpu.TenantInactive, Unknown: true},
 			warnings: []string{
 				"the pod gets no cards for now (TenantInactive): the tenant of namespace ml is not active, does not exist, or is not known yet",
 				"more than one Tenant claims namespace ml: its pods share cards with nobody",
@@ -227,7 +235,7 @@ func checkAnswer(t *testing.T, answer *admissionv1.AdmissionResponse, refused, w
 // has no outlook.
 func TestOutlookIsOfNewPodsOfOursAlone(t *testing.T) {
 	over := &gpu.Excess{Limit: &gpu.Limit{Quota: "Tenant blue", Name: "cards"}, Asked: 1}
-	r := foreseeing(Outlook{Never: over, Now: over, Closed: gpu.TenantInactive, Shared: true}, nil)
+	r := foreseeing(Outlook{Never: over, Now: over, Closed: gpu.TenantInactive, Unknown: true}, nil)
 	for name, pod := range map[string]string{
 		"without cards":     "{spec: {containers: [{name: main}]}}",
 		"another scheduler": asking("", "schedulerName: volcano, "),
