@@ -58,7 +58,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 	var want []ledger.Card
 	for _, c := range r.naive.nodes[id].Cards {
 		holders := r.naive.holders(id, c.ID)
-		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID)})
+		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID), Divided: mixed(holders)})
 	}
 	if diff := cmp.Diff(want, n.Cards); diff != "" {
 		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
@@ -70,7 +70,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 
 func checkFree(t *rapid.T, c *ledger.Card) {
 	left := func(all, used int64) int64 {
-		if c.Closed || c.Fenced || c.Used.Exclusive || used > all {
+		if c.Closed || c.Fenced || c.Divided || c.Used.Exclusive || used > all {
 			return 0
 		}
 		return all - used

@@ -151,6 +151,7 @@ func drawPlacement(t *rapid.T, pod gpu.PodID) gpu.Placement {
 		Pod: pod, Node: rapid.SampledFrom(nodeIDs()).Draw(t, "node"), CPU: 1, Memory: 10,
 		Tenant: rapid.SampledFrom([]gpu.TenantID{"u", "v", "v", "v", "w", ""}).Draw(t, "tenant"),
 	}
+	p.Namespace = string(p.Tenant)
 	cards := cardIDsOf(p.Node)
 	if rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
 		cards = allCards()

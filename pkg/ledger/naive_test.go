@@ -202,6 +202,9 @@ func (m *naive) wrongOn(f ledger.Facts, id gpu.CardID, tenant gpu.TenantID, u gp
 	if over(&f.Cards[i], joint) || crowded(joint) {
 		wrong = append(wrong, ledger.ErrNoRoom)
 	}
+	if mixed(others) {
+		wrong = append(wrong, ledger.ErrBoundary)
+	}
 	for _, o := range others {
 		if !(chain{}).MayShare(o.Tenant, tenant) {
 			wrong = append(wrong, ledger.ErrBoundary)
