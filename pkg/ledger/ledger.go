@@ -108,10 +108,10 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 		return ErrUnknownNode
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, l.rules); err != nil {
+	if err := l.spent.admit(h, l.rules); err != nil {
 		return err
 	}
-	if err := l.spent.admit(h, l.rules); err != nil {
+	if err := n.admit(h, l.rules); err != nil {
 		return err
 	}
 	l.put(h)

@@ -109,10 +109,10 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 		return s, old.again(&p)
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, s.rules); err != nil {
+	if err := s.spent.admit(h, s.rules); err != nil {
 		return s, err
 	}
-	if err := s.spent.admit(h, s.rules); err != nil {
+	if err := n.admit(h, s.rules); err != nil {
 		return s, err
 	}
 	s.spent = s.spent.with(h, s.rules)
