@@ -32,7 +32,7 @@ type shape struct {
 }
 
 type said struct {
-	version uint64 // of the node
+	version uint64           // of the node
 	verdict pipeline.Verdict // whatever the quotas
 	priced  bool
 	prices  []gpu.Spending // if priced; see Pipeline.Prices

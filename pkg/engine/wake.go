@@ -63,7 +63,7 @@ type waker struct {
 	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
-	homes map[string]home // namespace -> what the plan leaves it; of some
+	homes       map[string]home // namespace -> what the plan leaves it; of some
 	// left has the nodes on which a claim has come to nothing in this turn: others
 	// may fit now although the node has not changed.
 	left []gpu.NodeID

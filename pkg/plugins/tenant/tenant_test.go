@@ -46,7 +46,9 @@ func whole(t gpu.TenantID) ledger.Holder {
 	return ledger.Holder{Tenant: t, Use: gpu.Use{Memory: 9, Slots: 1, Exclusive: true}}
 }
 
-func divided(holders ...ledger.Holder) ledger.Card { return ledger.Card{Holders: holders, Divided: true} }
+func divided(holders ...ledger.Holder) ledger.Card {
+	return ledger.Card{Holders: holders, Divided: true}
+}
 
 func TestCards(t *testing.T) {
 	refused := func(have, want, closed int64) pipeline.Verdict {
