@@ -53,8 +53,10 @@ func excess(purse ledger.Purse, all prices) *gpu.Excess {
 
 // leastOf returns the least that the request takes of quotas on the cards that
 // there are; where it leaves the vendor open, once for each that it may get.
+// Containers of one pod may get cards of different vendors: no more is said of
+// those than what holds on any card.
 func leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
-	if pipeline.Fixed(r) {
+	if pipeline.Fixed(r) || len(r.Asks) > 1 && !pipeline.Named(r) {
 		return prices{pipeline.Least(r)}
 	}
 	found := survey(r, in)
