@@ -175,15 +175,22 @@ func TestPricesAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkWakeOfMany is a turn with thousands that wait for a quota, in a cluster
-// where something changes all the time.
+// BenchmarkWakeOfMany is a turn with thousands that wait, for a quota or for room,
+// in a cluster where something changes all the time.
 func BenchmarkWakeOfMany(b *testing.B) {
-	for name, limit := range map[string]gpu.Limit{"cards": cardLimit(1), "memory": memoryLimit(1000)} {
+	for name, tc := range map[string]struct {
+		rules rules
+		ask   gpu.Ask
+	}{
+		"room":   {rules{}, whole(9)},
+		"cards":  {rules{}.limiting("ns", cardLimit(1)), whole(1)},
+		"memory": {rules{}.limiting("ns", memoryLimit(1000)), whole(1)},
+	} {
 		b.Run(name, func(b *testing.B) {
 			c, nodes := pool(1000)
-			c.ledger.Govern(rules{}.limiting("ns", limit))
+			c.ledger.Govern(tc.rules)
 			for i := range mostWaiting {
-				r := pod(fmt.Sprint("w", i), whole(1))
+				r := pod(fmt.Sprint("w", i), tc.ask)
 				c.Filter(&r, nodes)
 			}
 			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
