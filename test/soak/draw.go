@@ -200,3 +200,20 @@ func drawForced(rnd *rand.Rand, r *gpu.Request) gpu.Placement {
 	p.Grants = []gpu.Grant{{Container: "c0", Shares: []gpu.Share{{Card: c.ID, Vendor: c.Vendor, Index: c.Index, Memory: 300, Cores: 10}}}}
 	return p
 }
+
+// drawPlacement gives the pod cards that may not be there for it.
+func drawPlacement(rnd *rand.Rand, r *gpu.Request) gpu.Placement {
+	i := rnd.IntN(machines)
+	p := gpu.Placement{Pod: r.Pod, Namespace: r.Namespace, Name: r.Name, Node: nodeName(i), CPU: r.CPU, Memory: r.Memory}
+	cards := facts(i, "", 0).Cards
+	for _, a := range r.Asks {
+		g := gpu.Grant{Container: a.Container, Number: a.Number, Role: a.Role, Resource: a.Plugin}
+		for _, j := range rnd.Perm(each)[:a.Count] {
+			c := &cards[j]
+			u := a.On(c)
+			g.Shares = append(g.Shares, gpu.Share{Card: c.ID, Vendor: c.Vendor, Index: c.Index, Memory: u.Memory, Cores: u.Cores, Exclusive: u.Exclusive})
+		}
+		p.Grants = append(p.Grants, g)
+	}
+	return p
+}

@@ -22,7 +22,8 @@ type body struct {
 	// if it does not.
 	forced bool
 	known  int
-	until  int // the time at which its containers have ended at the latest, when its object has gone; 0: it has not
+	blind  bool // it was decided on by the ledger alone, which does not judge nodes
+	until  int  // the time at which its containers have ended at the latest, when its object has gone; 0: it has not
 }
 
 // truth is what really is on the cards, and the judge of it.
@@ -77,7 +78,7 @@ func (t *truth) decided(begun body, p gpu.Placement) body {
 	b := newBody(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	b.from, b.began, b.to = begun.from, begun.began, len(t.eras)-1
+	b.from, b.began, b.to, b.blind = begun.from, begun.began, len(t.eras)-1, begun.blind
 	return b
 }
 
@@ -161,7 +162,7 @@ func (t *truth) judge(b *body) {
 		t.judgeRoom(b, id)
 		t.judgePairs(b, id)
 	}
-	if !t.some(b, func(e *era) bool { return e.lets(b.p.Namespace, b.p.Node) }) {
+	if !b.blind && !t.some(b, func(e *era) bool { return e.lets(b.p.Namespace, b.p.Node) }) {
 		t.accuse(&t.neighbours, "pod %s of namespace %s is on node %s, which is kept for others%s", b.p.Pod, b.p.Namespace, b.p.Node, t.in(b))
 	}
 	if !t.some(b, func(e *era) bool { return e.open(b.p.Namespace) }) {

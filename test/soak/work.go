@@ -37,6 +37,8 @@ func (r *run) work(rnd *rand.Rand) {
 		r.hear()
 	case n < 480:
 		r.bindAnywhere(rnd)
+	case n < 520:
+		r.bindBlindly(rnd)
 	case n < 650:
 		r.create(rnd)
 	default:
@@ -158,6 +160,38 @@ func (r *run) bind(q *gpu.Request, node gpu.NodeID) {
 	if errors.As(err, &refusal) {
 		r.count("bind: " + refusal.Reason)
 	}
+}
+
+// bindBlindly is a scheduler that looks at nothing and goes by what the ledger
+// says: all that keeps pods apart is checked there too.
+func (r *run) bindBlindly(rnd *rand.Rand) {
+	q := drawRequest(rnd, fmt.Sprintf("b%d", r.made.Add(1)))
+	if !r.few(2 * together) {
+		return
+	}
+	r.ops.Add(1)
+	r.server.create(q)
+	defer r.enter(q)
+	b := r.truth.begin()
+	b.blind = true
+	p := drawPlacement(rnd, &q)
+	if err := r.ledger.Reserve(p); err != nil {
+		r.count(gpu.Reason("blind: " + blame(err)))
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithValue(context.Background(), attempt{}, b), time.Millisecond)
+	defer stop()
+	if err := r.server.Bind(ctx, p); errors.Is(err, engine.ErrRefused) {
+		r.ledger.Unreserve(q.Pod)
+	}
+}
+
+// blame is the last link of what the ledger answers.
+func blame(err error) string {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err.Error()
 }
 
 func (r *run) count(reason gpu.Reason) {
