@@ -4,18 +4,9 @@ import (
 	"maps"
 	"slices"
 
-	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
-
-// isBound reports whether the pod has a node, or is no more.
-func (s *server) isBound(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, ok := s.pods[name]
-	return !ok || at.Node != ""
-}
 
 // hearAll tells the ledger all that has happened.
 func (r *run) hearAll() {
@@ -150,6 +141,3 @@ func (r *run) finish() {
 		}
 	}
 }
-
-var _ engine.Pods = (*server)(nil)
-var _ engine.Binder = (*server)(nil)

@@ -38,6 +38,11 @@ type server struct {
 	bound int64                 // guarded by mu; Bindings that have come to pass
 }
 
+var (
+	_ engine.Pods   = (*server)(nil)
+	_ engine.Binder = (*server)(nil)
+)
+
 // what has happened to a pod.
 type what int
 
@@ -215,43 +220,59 @@ func (s *server) Withdraw(ctx context.Context, t engine.Target) error {
 // attempt is where the context of a bind has its body.
 type attempt struct{}
 
+// trouble is what becomes of a Binding.
+type trouble int
+
+const (
+	refused     trouble = iota
+	lostRequest         // the connection breaks before it is written
+	lostAnswer          // it is written, and the connection breaks
+	unclear             // likewise, and the error is of no kind
+	underway            // the connection breaks, and it arrives later
+	hangs               // nothing happens until the caller gives up
+	noTrouble
+)
+
 // Bind implements engine.Binder: most Bindings come to pass.
 func (s *server) Bind(ctx context.Context, p gpu.Placement) error {
 	b := s.truth.decided(ctx.Value(attempt{}).(body), p)
 	how, version := s.arrive(p.Name)
+	unknown := fmt.Errorf("%w: %w", errGone, engine.ErrUnknown)
 	switch how {
-	case 0:
+	case refused:
 		return fmt.Errorf("admission: %w", engine.ErrRefused)
-	case 1:
-		return fmt.Errorf("%w: %w", errGone, engine.ErrUnknown)
-	case 2:
+	case lostRequest:
+		return unknown
+	case lostAnswer:
 		_ = s.write(b, version)
-		return fmt.Errorf("%w: %w", errGone, engine.ErrUnknown)
-	case 3:
+		return unknown
+	case unclear:
 		_ = s.write(b, version)
 		return errGone
-	case 4:
+	case underway:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.late = append(s.late, func() { _ = s.write(b, version) })
-		return fmt.Errorf("%w: %w", errGone, engine.ErrUnknown)
-	case 5:
+		return unknown
+	case hangs:
 		<-ctx.Done()
 		return fmt.Errorf("%w: %w", ctx.Err(), engine.ErrUnknown)
+	case noTrouble:
 	}
 	return s.write(b, version)
 }
 
 // arrive says what becomes of a Binding, and for which version of the pod it is.
-func (s *server) arrive(name string) (how, version int) {
+func (s *server) arrive(name string) (how trouble, version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at := s.pods[name]; at != nil {
 		version = at.version
 	}
-	const trouble = 40 // of as many Bindings one goes wrong in each of the ways
-	if how = s.rnd.IntN(trouble * 5); s.calm || how == 5 && s.rnd.IntN(10) > 0 {
-		how = trouble * 5 // waiting costs time: rarely
+	const seldom = 200 // of as many Bindings one goes wrong in each of the ways
+	how = min(trouble(s.rnd.IntN(seldom)), noTrouble)
+	if s.calm || how == hangs && s.rnd.IntN(10) > 0 { // waiting costs time
+		how = noTrouble
 	}
 	return how, version
 }
@@ -286,6 +307,14 @@ func (s *server) deliver() {
 	for _, arrive := range late {
 		arrive()
 	}
+}
+
+// isBound reports whether the pod has a node, or is no more.
+func (s *server) isBound(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok := s.pods[name]
+	return !ok || at.Node != ""
 }
 
 // setDown lets reads fail, or work again.
