@@ -43,7 +43,8 @@ func facts(i int, label string, boot int) ledger.Facts {
 }
 
 // firstEra has two groups that overlap: tenant-1 shares with tenant-0 and with
-// tenant-2, and these two do not share with one another.
+// tenant-2, and these two do not share with one another. tenant-4 has a quota, and
+// tenant-5 is not active.
 func firstEra() *era {
 	var w tenancy.World
 	for i := range tenants {
@@ -52,6 +53,8 @@ func firstEra() *era {
 	w.Tenants[0].Groups = []string{"g"}
 	w.Tenants[1].Groups = []string{"g", "h"}
 	w.Tenants[2].Groups = []string{"h"}
+	w.Tenants[4].Limits = []gpu.Limit{{Quota: "Tenant tenant-4", Name: "cards", Measure: gpu.Devices, Most: 6}}
+	w.Tenants[5].Inactive = true
 	for i := range namespaces {
 		n := tenancy.Namespace{Name: namespaceName(i)}
 		if i < 2*tenants {

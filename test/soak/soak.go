@@ -47,7 +47,7 @@ func (r Result) OK() bool { return r.Oversold+r.Neighbours+r.Overquota+r.Leaked 
 
 // How a run is cut: after each segment all is looked at while nothing moves.
 const (
-	segment = 20_000 // operations
+	segment = 5_000 // operations
 	workers = 8
 )
 

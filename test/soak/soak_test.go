@@ -9,9 +9,10 @@ import (
 
 // TestSoak is a short run; `make soak` makes long ones.
 func TestSoak(t *testing.T) {
+	const ops = 20_000
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	result := Run(t.Context(), Plan{Seed: seed, Ops: segment})
+	result := Run(t.Context(), Plan{Seed: seed, Ops: ops})
 	for _, wrong := range result.Wrong {
 		t.Error(wrong)
 	}
@@ -24,7 +25,7 @@ func TestSoak(t *testing.T) {
 			t.Errorf("nobody was refused with %s: %s", reason, result.Refusals())
 		}
 	}
-	if result.Pods < 200 || result.Ops < segment {
+	if result.Pods < 200 || result.Ops < ops {
 		t.Errorf("too little was done: %s", result)
 	}
 }

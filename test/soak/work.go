@@ -19,11 +19,11 @@ const grace = 3
 func (r *run) work(rnd *rand.Rand) {
 	r.ops.Add(1)
 	switch n := rnd.IntN(1000); {
-	case n < 2:
+	case n < 3:
 		r.write(rnd)
-	case n < 4:
+	case n < 5:
 		r.moveNode(rnd)
-	case n < 6:
+	case n < 7:
 		r.force(rnd)
 	case n < 12:
 		r.tick()
