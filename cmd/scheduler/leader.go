@@ -94,13 +94,17 @@ func (p *program) lead(ctx context.Context) error {
 	return p.leader.Run(ctx)
 }
 
+// leads reports whether this replica decides at this moment.
+func (p *program) leads() bool { return p.leader == nil || p.leader.State().Here }
+
 // leadership is the leader as the server asks for it.
 type leadership struct{ *kube.Leader }
 
 func (l leadership) State() server.Leading { return server.Leading(l.Leader.State()) }
 
 // whenLeading runs what only the leader does, from when this replica leads. Who
-// has led does not go on as a standby, so it need not be stopped before the end.
+// has led does not go on as a standby, so it need not be stopped before the end;
+// what must not go on while leading is interrupted asks for itself, see leads.
 func (p *program) whenLeading(ctx context.Context, run func(context.Context) error) error {
 	if p.leader != nil {
 		select {

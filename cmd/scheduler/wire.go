@@ -163,6 +163,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics, bounda
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
 		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+		Leads: p.leads,
 	})
 }
 
