@@ -66,16 +66,20 @@ func (p *program) elect(ctx context.Context, cfg config, c clients, counts *metr
 	if err != nil {
 		return fmt.Errorf("the host's name, which is a part of the leader's: %w", err)
 	}
+	holder := kube.NewHolder(host, cfg.replicaAdvertise)
 	p.leader = kube.NewLeader(kube.LeaderConfig{
-		Lock:          kube.NewLease(c.lease, cfg.leaseNamespace, kube.NewHolder(host, cfg.replicaAdvertise)),
+		Lock:          kube.NewLease(c.lease, cfg.leaseNamespace, holder),
 		LeaseDuration: cfg.leaseDuration, RenewDeadline: cfg.renewDeadline, RetryPeriod: cfg.retryPeriod, FenceDelay: cfg.fenceDelay,
 		Epochs:  &kube.Epochs{Client: c.lease, Now: time.Now},
 		Fence:   &kube.Fence{Client: c.lease, Namespace: cfg.leaseNamespace},
 		Ready:   p.cluster.Ready,
 		CatchUp: func(ctx context.Context) error { return p.books.CatchUp(ctx, c.work) },
 		Idle:    func() bool { return len(p.books.Ledger.Unconfirmed()) == 0 },
-		Now:     time.Now,
-		Logger:  klog.FromContext(ctx),
+		Hindered: func(ctx context.Context, why string) {
+			p.events.Hindered(kube.LeaseReference(ctx, c.lease, cfg.leaseNamespace), holder, why)
+		},
+		Now:    time.Now,
+		Logger: klog.FromContext(ctx),
 	})
 	p.clashes = &kube.Clashes{
 		Client: c.work, Ledger: p.books.Ledger, First: p.leader.First, Logger: klog.FromContext(ctx),
