@@ -154,7 +154,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics, bounda
 	if p.leader != nil {
 		binder.Term, binder.Sending, binder.FenceRefused = p.leader.Term, p.clashes.Sending, p.leader.FenceRefused
 	}
-	pipe := cfg.settings.Pipeline(boundary)
+	pipe := cfg.settings.Pipeline()
 	return engine.New(engine.Config{
 		Ledger:   p.books.Ledger,
 		Now:      time.Now,

@@ -201,7 +201,7 @@ func (a *allocation) grants(asks []gpu.Ask) ([]gpu.Grant, error) {
 }
 
 func (c *allocatedCards) grant(ask *gpu.Ask) gpu.Grant {
-	g := gpu.Grant{Container: c.Name, Number: ask.Number, Role: ask.Role, Shares: make([]gpu.Share, len(c.Cards))}
+	g := gpu.Grant{Container: c.Name, Number: ask.Number, Role: ask.Role, Resource: ask.Plugin, Shares: make([]gpu.Share, len(c.Cards))}
 	for i, s := range c.Cards {
 		g.Shares[i] = gpu.Share{
 			Card: s.UUID, Vendor: s.Vendor, Index: s.Index, Memory: s.MemoryMiB,

@@ -139,18 +139,31 @@ func (e *Engine) reserve(ctx context.Context, longest time.Duration, r *gpu.Requ
 		return gpu.Placement{}, conflict(err, "node %s is busy", node)
 	}
 	defer leave()
-	n, ok := e.cfg.Ledger.Snapshot().Node(node)
+	live := e.cfg.Ledger.Snapshot()
+	n, ok := live.Node(node)
 	if !ok {
 		return gpu.Placement{}, &Refusal{Reason: gpu.NodeNotRegistered, Detail: fmt.Sprintf("node %s is not known", node)}
 	}
-	p, v := e.cfg.Pipeline().Assign(&pipeline.Cycle{Request: r}, n)
+	s := stand(r, live)
+	p, v := s.assign(e.cfg.Pipeline(), n)
 	if !v.OK() {
 		return gpu.Placement{}, &Refusal{Reason: v.Reason, Detail: fmt.Sprintf("node %s no longer fits%s", node, figures(v))}
 	}
 	if err := e.cfg.Ledger.Reserve(p); err != nil {
-		return gpu.Placement{}, conflict(err, "reserve on %s", node)
+		return gpu.Placement{}, &Refusal{Reason: refusedBy(err), Detail: fmt.Sprintf("reserve on %s", node), Cause: err}
 	}
 	return p, nil
+}
+
+// refusedBy is the reason for what the ledger answers.
+func refusedBy(err error) gpu.Reason {
+	switch {
+	case errors.Is(err, ledger.ErrQuota):
+		return gpu.QuotaExceeded
+	case errors.Is(err, ledger.ErrInactive):
+		return gpu.TenantInactive
+	}
+	return gpu.BindConflict
 }
 
 // giveWay waits for pods of higher priority that are on their way to the node, if
@@ -183,11 +196,15 @@ func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) b
 		}
 	}
 	n, ok := state.Node(node)
-	return ok && e.cfg.Pipeline().Judge(&pipeline.Cycle{Request: r}, n, &pipeline.Scratch{}).OK()
+	s := stand(r, state)
+	return ok && s.judge(e.cfg.Pipeline(), n, &pipeline.Scratch{}).OK()
 }
 
 func figures(v pipeline.Verdict) string {
-	if v.Want == 0 {
+	switch {
+	case v.Limit != nil:
+		return fmt.Sprintf(" (%s)", gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want})
+	case v.Want == 0:
 		return ""
 	}
 	return fmt.Sprintf(" (%d of %d %s)", v.Have, v.Want, v.Reason.Info().Unit)

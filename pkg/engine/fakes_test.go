@@ -374,7 +374,7 @@ func newCluster(perNode ...int) cluster {
 		id := gpu.NodeID(fmt.Sprintf("n%d", i+1))
 		l.SetNode(ledger.Facts{ID: id, Cards: cards(id, n)})
 	}
-	pipe := policy.Default().Pipeline(tenancy.Separate{})
+	pipe := policy.Default().Pipeline()
 	return cluster{
 		Engine: New(Config{
 			Ledger: l, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: s, Binder: s, Now: time.Now,

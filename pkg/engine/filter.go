@@ -40,7 +40,7 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	defer done()
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
-		judge.snapshot = state
+		judge.look(state)
 		fit, refused = judge.sort(nodes)
 	}
 	out := Filtered{Fit: len(fit), Refused: refused}
@@ -64,9 +64,9 @@ func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, in ledger.Snapsh
 	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
 	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
-		e.waiting.refused(r, ledger.Snapshot{})
+		e.waiting.refused(r, ledger.Snapshot{}, false)
 	default:
-		e.waiting.refused(r, in)
+		e.waiting.refused(r, in, out.Summary.has(gpu.QuotaExceeded))
 	}
 }
 
@@ -87,7 +87,8 @@ func (e *Engine) expect(r *gpu.Request, in ledger.Snapshot, node gpu.NodeID) {
 	if !ok {
 		return
 	}
-	if p, v := e.cfg.Pipeline().Assign(&pipeline.Cycle{Request: r}, n); v.OK() {
+	s := stand(r, in)
+	if p, v := s.assign(e.cfg.Pipeline(), n); v.OK() {
 		e.hints.put(r, p, e.cfg.Now())
 	}
 }

@@ -20,7 +20,7 @@ import (
 func (c cluster) naming(most int) cluster {
 	settings := policy.Default()
 	settings.Shortlist = most
-	pipe := settings.Pipeline(tenancy.Separate{})
+	pipe := settings.Pipeline()
 	c.cfg.Pipeline = func() *pipeline.Pipeline { return pipe }
 	c.Engine = New(c.cfg)
 	return c

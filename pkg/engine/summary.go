@@ -16,6 +16,8 @@ type Count struct {
 	Nodes      int
 	Have, Want int64      // of the node that comes nearest
 	Best       gpu.NodeID // that node
+	Closed     int64      // cards, on all nodes, that the reason has taken out
+	Limit      *gpu.Limit // the quota that Have is used of, where one is in the way
 }
 
 // Summary says why no node does, by reason, the most frequent first.
@@ -35,6 +37,11 @@ func (s Summary) Codes() string {
 	}
 	slices.Sort(codes)
 	return strings.Join(codes, ",")
+}
+
+// has reports whether the reason is one of them.
+func (s Summary) has(r gpu.Reason) bool {
+	return slices.ContainsFunc(s.Counts, func(c Count) bool { return c.Reason == r })
 }
 
 // String is the text of the pod's event, for example
@@ -58,6 +65,12 @@ func (s Summary) String() string {
 // would change them.
 func (c Count) String() string {
 	text := fmt.Sprintf("%d %s", c.Nodes, c.Reason)
+	if c.Limit != nil {
+		return fmt.Sprintf("%s (%s)", text, gpu.Excess{Limit: c.Limit, Used: c.Have, Asked: c.Want})
+	}
+	if c.Closed > 0 {
+		return fmt.Sprintf("%s (%d cards closed; most left: %d of %d %s on %s)", text, c.Closed, c.Have, c.Want, c.Reason.Info().Unit, c.Best)
+	}
 	if info := c.Reason.Info(); info.Unit != "" && !info.Final && c.Want > 0 {
 		text += fmt.Sprintf(" (most free: %d of %d %s on %s)", c.Have, c.Want, info.Unit, c.Best)
 	}
@@ -75,16 +88,17 @@ func (t *tally) add(id gpu.NodeID, v pipeline.Verdict) {
 	t.nodes++
 	at := slices.IndexFunc(t.counts, func(c Count) bool { return c.Reason == v.Reason })
 	if at < 0 {
-		t.counts = append(t.counts, Count{v.Reason, 1, v.Have, v.Want, id})
+		t.counts = append(t.counts, Count{v.Reason, 1, v.Have, v.Want, id, v.Closed, v.Limit})
 		return
 	}
 	c := &t.counts[at]
 	c.Nodes++
+	c.Closed += v.Closed
 	// What is asked for differs between nodes where it is a percentage, so the
 	// shares are compared. The name breaks ties: the order of the nodes must
 	// not show.
 	if cmp.Or(cmp.Compare(v.Have*c.Want, c.Have*v.Want), cmp.Compare(c.Best, id)) > 0 {
-		c.Have, c.Want, c.Best = v.Have, v.Want, id
+		c.Have, c.Want, c.Best, c.Limit = v.Have, v.Want, id, v.Limit
 	}
 }
 

@@ -34,14 +34,15 @@ type shape struct {
 type said struct {
 	version uint64 // of the node
 	verdict pipeline.Verdict
+	least   gpu.Spending // of quotas, if that was asked for and it fits
 	rated   bool
 	total   float64 // if rated
 }
 
 // judge is a judgement of the nodes of one snapshot.
 type judge struct {
+	standing
 	pipe     *pipeline.Pipeline
-	cycle    *pipeline.Cycle
 	snapshot ledger.Snapshot
 	said     []said // nil: nothing is remembered
 	scratch  pipeline.Scratch
@@ -50,10 +51,14 @@ type judge struct {
 // of says whether the request fits the node at that place.
 func (j *judge) of(i int) pipeline.Verdict {
 	n := j.snapshot.At(i)
-	if at := j.memory(i, n); at != nil {
-		return at.verdict
+	at := j.memory(i, n)
+	switch {
+	case at == nil || !j.gate.OK():
+		return j.judge(j.pipe, n, &j.scratch)
+	case at.verdict.OK() && j.picky:
+		return j.afford(at.least)
 	}
-	return j.pipe.Judge(j.cycle, n, &j.scratch)
+	return at.verdict
 }
 
 // total is the score of the node at that place.
@@ -78,15 +83,23 @@ func (j *judge) memory(i int, n *ledger.Node) *said {
 	at := &j.said[i]
 	if at.version != n.Version {
 		*at = said{version: n.Version, verdict: j.pipe.Judge(j.cycle, n, &j.scratch)}
+		if at.verdict.OK() && j.picky {
+			at.least = j.scratch.Least(j.cycle)
+		}
 	}
 	return at
+}
+
+// look goes on with another state of the same nodes.
+func (j *judge) look(snapshot ledger.Snapshot) {
+	j.snapshot, j.standing = snapshot, stand(j.cycle.Request, snapshot)
 }
 
 // judge returns a judgement of the request, and what ends it. Another of the
 // same shape at the same time has to do without memory.
 func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledger.Snapshot) (*judge, func()) {
-	j := &judge{pipe: pipe, snapshot: snapshot, cycle: &pipeline.Cycle{Request: r, Nodes: snapshot.Len()}}
-	s := v.shape(keyOf(r, snapshot.Len()), pipe)
+	j := &judge{pipe: pipe, snapshot: snapshot, standing: stand(r, snapshot)}
+	s := v.shape(keyOf(j.cycle.Request, j.picky, snapshot.Len()), pipe)
 	if !s.mu.TryLock() {
 		return j, func() {}
 	}
@@ -99,11 +112,11 @@ func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledge
 
 // keyOf tells requests apart by all that a plugin may look at, which is all but
 // whose they are and who is served first. The number of nodes is how far a search
-// goes.
-func keyOf(r *gpu.Request, nodes int) string {
+// goes; of picky ones more is remembered.
+func keyOf(r *gpu.Request, picky bool, nodes int) string {
 	shape := *r
 	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
-	return fmt.Sprintf("%d %+v", nodes, shape)
+	return fmt.Sprintf("%d %t %+v", nodes, picky, shape)
 }
 
 func (v *verdicts) shape(key string, pipe *pipeline.Pipeline) *shape {

@@ -73,7 +73,7 @@ func TestVerdictsAreThoseOfThePolicy(t *testing.T) {
 	if feasible() != 0 {
 		t.Error("the old policy's verdict is told under the new one")
 	}
-	current = policy.Default().Pipeline(tenancy.Separate{})
+	current = policy.Default().Pipeline()
 	if feasible() != 1 {
 		t.Error("the verdict of the policy between is told")
 	}

@@ -17,8 +17,10 @@ type waiter struct {
 	// not get: kube-scheduler may have reasons of its own, which do not end
 	// because cards are free.
 	tried map[gpu.NodeID]uint64
-	vain  int // touches that it did not get a node after
-	until int // the turn of Wake before which it is left alone
+	vain  int          // touches that it did not get a node after
+	short bool         // a quota was in its way
+	purse ledger.Purse // that quota at the last look
+	until int          // the turn of Wake before which it is left alone
 }
 
 // Bounds of the memory for pods that wait.
@@ -35,15 +37,17 @@ type waiting struct {
 	remembered[*waiter] // guarded by mu, and so are the waiters; in the order of their turns
 }
 
-// refused enters the pod, which fitted nowhere in that state.
-func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot) {
+// refused enters the pod, which fitted nowhere in that state; short says that a
+// quota is one of the reasons.
+func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot, short bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.byPod[r.Pod]
 	if at == nil {
 		at = &waiter{}
 	}
-	at.request, at.seen = *r, in
+	at.request, at.seen, at.short = *r, in, short
+	at.purse = in.Purse(r.Namespace)
 	at.refusals++
 	w.put(r.Pod, at, mostWaiting)
 }

@@ -184,7 +184,8 @@ func (w *waker) moves(c *claim, at *waiter) bool {
 	if !ok || !w.hasMain(n, &at.request) {
 		return false
 	}
-	p, v := w.pipe.Assign(&pipeline.Cycle{Request: &at.request, Nodes: 1}, n)
+	s := stand(&at.request, w.plan)
+	p, v := s.assign(w.pipe, n)
 	if !v.OK() || !w.take(p) {
 		return false
 	}
@@ -216,6 +217,10 @@ func (w *waker) find() {
 		if w.claims[pod] != nil || w.nominations[pod] != nil || w.turn < at.until {
 			continue
 		}
+		s, open := w.standing(at)
+		if !open {
+			continue
+		}
 		nodes := w.candidates(at)
 		if w.judged > 0 && w.judged+len(nodes) > wakeJudgements || len(w.claims) >= wakeClaims {
 			w.resume = pod
@@ -223,11 +228,26 @@ func (w *waker) find() {
 		}
 		w.judged += len(nodes)
 		at.seen = w.state
-		if c := w.fits(at, nodes); c != nil {
+		if c := w.fits(at, &s, nodes); c != nil {
 			w.claims[pod] = c
 		}
 	}
 	w.resume = ""
+}
+
+// standing returns how the pod stands now, and whether any node may do. One that a
+// quota was in the way of may fit any node again when its accounts change, though
+// none of the nodes has.
+func (w *waker) standing(at *waiter) (s standing, open bool) {
+	s = stand(&at.request, w.plan)
+	if !s.gate.OK() {
+		at.short, at.seen = true, ledger.Snapshot{}
+		return s, false
+	}
+	if purse := w.state.Purse(at.request.Namespace); at.short && !purse.Equal(at.purse) {
+		at.seen, at.purse = ledger.Snapshot{}, purse
+	}
+	return s, true
 }
 
 // candidates returns the nodes of which it is not known that the pod does not
@@ -249,19 +269,19 @@ func (w *waker) candidates(at *waiter) []*ledger.Node {
 
 // fits returns a claim on the first of the nodes that does, and takes its room;
 // nil if none does.
-func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
-	cycle := &pipeline.Cycle{Request: &at.request, Nodes: len(nodes)}
+func (w *waker) fits(at *waiter, s *standing, nodes []*ledger.Node) *claim {
+	s.cycle.Nodes = len(nodes)
 	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
-		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) || !w.pipe.Judge(cycle, now, &scratch).OK() {
+		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) || !s.judge(w.pipe, now, &scratch).OK() {
 			continue
 		}
 		w.judged += suitsCosts
 		if !w.suits(Target{Pod: at.request.Pod, Namespace: at.request.Namespace, Name: at.request.Name, Node: n.ID}) {
 			continue
 		}
-		if p, v := w.pipe.Assign(cycle, now); v.OK() && w.take(p) {
+		if p, v := s.assign(w.pipe, now); v.OK() && w.take(p) {
 			w.made++
 			return &claim{placement: p, made: w.made, refusals: at.refusals}
 		}

@@ -247,7 +247,7 @@ func TestWakesWhenThePolicyChanges(t *testing.T) {
 		c.wakes(t)
 		time.Sleep(time.Minute)
 		c.mustHaveWoken(t)
-		current.Store(policy.Default().Pipeline(tenancy.Separate{}))
+		current.Store(policy.Default().Pipeline())
 		time.Sleep(time.Second)
 		c.mustHaveWoken(t, "waiter")
 	})

@@ -21,6 +21,7 @@ type Grant struct {
 	Container string
 	Number    int
 	Role      Role
+	Resource  string // by whose count the container asked, as Ask.Plugin has it
 	Shares    []Share
 }
 
@@ -42,7 +43,7 @@ type Placement struct {
 	Namespace string
 	Name      string
 	Node      NodeID
-	Tenant    TenantID
+	Tenant    TenantID // what the ledger holds says it itself, by the namespace
 	CPU       MilliCPU
 	Memory    Bytes
 	Grants    []Grant

@@ -11,6 +11,11 @@ var (
 	// ErrBoundary means that the card now has a holder whom the pod may not sit
 	// beside. Decide again.
 	ErrBoundary = errors.New("a tenant on the card may not be shared with")
+	// ErrQuota means that a quota has no room left. Wait until something is given
+	// back, or the quota is raised.
+	ErrQuota = errors.New("quota exceeded")
+	// ErrInactive means that nothing new may come from the pod's namespace.
+	ErrInactive = errors.New("the tenant is not active")
 	// ErrUnknownNode means that the ledger has no facts about the node: it has
 	// been removed, or not been seen yet. Decide again.
 	ErrUnknownNode = errors.New("unknown node")

@@ -12,17 +12,10 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
-// Boundary decides who may be on one card together. MayShare is called with the
-// books locked: it answers at once, alike in both directions, and calls nothing.
-type Boundary interface {
-	MayShare(a, b gpu.TenantID) bool
-}
-
 // Ledger is the live book of who holds what. It is safe for concurrent use.
 type Ledger struct {
-	boundary Boundary
-
 	mu    sync.Mutex
+	rules Rules                  // guarded by mu
 	holds map[gpu.PodID]*Hold    // guarded by mu; pod -> its hold; each *Hold is replaced, never edited
 	nodes map[gpu.NodeID]*Node   // guarded by mu; known node -> its present; each *Node is replaced, never edited
 	away  map[gpu.NodeID][]*Hold // guarded by mu; node not known (yet, or any more) -> holds on it; never empty
@@ -30,6 +23,8 @@ type Ledger struct {
 	versions uint64 // guarded by mu; of nodes, given out so far
 
 	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
+
+	spent spent // guarded by mu
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
@@ -40,16 +35,16 @@ type Ledger struct {
 	reshape bool                    // guarded by mu; nodes have come or gone
 }
 
-// New returns an empty ledger that keeps tenants apart as b says.
-func New(b Boundary) *Ledger {
+// New returns an empty ledger that goes by these rules until Govern.
+func New(r Rules) *Ledger {
 	return &Ledger{
-		boundary:  b,
+		rules:     r,
 		holds:     map[gpu.PodID]*Hold{},
 		nodes:     map[gpu.NodeID]*Node{},
 		away:      map[gpu.NodeID][]*Hold{},
 		fences:    map[gpu.NodeID][]gpu.CardID{},
 		lingering: map[gpu.PodID]struct{}{},
-		last:      Snapshot{boundary: b},
+		last:      Snapshot{rules: r},
 		changed:   map[gpu.NodeID]struct{}{},
 	}
 }
@@ -71,7 +66,7 @@ func (l *Ledger) SetNode(f Facts) {
 	}
 	holds := l.on(f.ID)
 	delete(l.away, f.ID)
-	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID]))
+	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID], l.rules))
 	l.changed[f.ID] = struct{}{}
 	l.reshape = l.reshape || !known
 }
@@ -104,6 +99,7 @@ func (l *Ledger) Reserve(p gpu.Placement) error {
 }
 
 func (l *Ledger) reserve(p gpu.Placement) error {
+	p.Tenant, _ = l.rules.Owner(p.Namespace)
 	if old, ok := l.holds[p.Pod]; ok {
 		return old.again(&p)
 	}
@@ -112,7 +108,10 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 		return ErrUnknownNode
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, l.boundary); err != nil {
+	if err := n.admit(h, l.rules); err != nil {
+		return err
+	}
+	if err := l.spent.admit(h, l.rules); err != nil {
 		return err
 	}
 	l.put(h)
@@ -130,6 +129,7 @@ func (l *Ledger) Unreserve(pod gpu.PodID) { l.end(pod, unreserve) }
 func (l *Ledger) Confirm(p gpu.Placement) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	p.Tenant, _ = l.rules.Owner(p.Namespace)
 	old, state := l.at(p.Pod)
 	next := state.after(confirm)
 	if next == state && reflect.DeepEqual(old.Placement, p) {
@@ -265,13 +265,14 @@ func (l *Ledger) Snapshot() Snapshot {
 	defer l.mu.Unlock()
 	switch {
 	case l.reshape:
-		l.last = arrange(l.nodes, l.boundary)
+		l.last = arrange(l.nodes)
 	case len(l.changed) > 0:
 		l.last.nodes = slices.Clone(l.last.nodes)
 		for id := range l.changed {
 			l.last.nodes[l.last.index[id]] = l.nodes[id]
 		}
 	}
+	l.last.rules, l.last.spent = l.rules, l.spent.freeze()
 	clear(l.changed)
 	l.reshape = false
 	return l.last
@@ -289,6 +290,10 @@ func (l *Ledger) at(pod gpu.PodID) (*Hold, State) {
 
 // put enters h, in place of what the pod held on the same node.
 func (l *Ledger) put(h *Hold) {
+	if old, ok := l.holds[h.Pod]; ok {
+		l.spent.take(old, l.rules)
+	}
+	l.spent.add(h, l.rules)
 	l.holds[h.Pod] = h
 	if h.State.after(expire) == none {
 		l.lingering[h.Pod] = struct{}{}
@@ -300,6 +305,7 @@ func (l *Ledger) put(h *Hold) {
 
 // drop takes h out.
 func (l *Ledger) drop(h *Hold) {
+	l.spent.take(h, l.rules)
 	delete(l.holds, h.Pod)
 	delete(l.lingering, h.Pod)
 	l.set(h.Node, without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod }))
@@ -318,7 +324,7 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	n, known := l.nodes[id]
 	switch {
 	case known:
-		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id]))
+		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id], l.rules))
 		l.changed[id] = struct{}{}
 	case len(holds) > 0:
 		l.away[id] = holds

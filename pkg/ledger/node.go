@@ -19,6 +19,10 @@ type Facts struct {
 	CPU    gpu.MilliCPU // allocatable
 	Memory gpu.Bytes    // allocatable
 	BootID string       // "" if not known
+
+	// Dedicated is the label that keeps the node for a tenant; "" for a node that
+	// is for all.
+	Dedicated string
 }
 
 // ordered returns the facts with their cards in order.
@@ -44,6 +48,9 @@ type Card struct {
 	Holders []Holder // ordered by pod
 	Closed  bool     // taken off for a pod that we did not place; see closeForeign
 	Fenced  bool     // closed to newcomers: the books disagree about it; see Fence
+	// Divided cards are closed to newcomers too: two are on it that may not be
+	// together any more; see Govern.
+	Divided bool
 }
 
 // Free reports whether nobody is on the card, as far as anyone knows.
@@ -74,7 +81,7 @@ func (c *Card) FreeSlots() int {
 }
 
 // taken reports whether no slice can come onto the card whatever its size.
-func (c *Card) taken() bool { return c.Closed || c.Fenced || c.Used.Exclusive }
+func (c *Card) taken() bool { return c.Closed || c.Fenced || c.Divided || c.Used.Exclusive }
 
 // Node is a node at one moment: what it says of itself, and who holds what of
 // it. Nodes are frozen: a change replaces the node.
@@ -83,6 +90,7 @@ type Node struct {
 	Cards  []Card       // those of Facts, in the same order
 	Holds  []*Hold      // ordered by pod
 	Fences []gpu.CardID // see Fence; never edited
+	Rules  Rules        // those that Holds and Cards are judged by
 	// Version is another for each state of a node that the ledger has had; 0 for
 	// what a plan makes of it.
 	Version    uint64
@@ -94,8 +102,8 @@ type Node struct {
 // nodes, so the books and every view of them add up alike. A hold on a card that
 // the node does not list (any more) waits in Holds for the card to come back, and
 // closes a free one meanwhile; see closeForeign.
-func build(f Facts, holds []*Hold, fences []gpu.CardID) *Node {
-	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences}
+func build(f Facts, holds []*Hold, fences []gpu.CardID, r Rules) *Node {
+	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences, Rules: r}
 	for i := range f.Cards {
 		n.Cards[i].Card = f.Cards[i]
 		n.Cards[i].Fenced = slices.Contains(fences, f.Cards[i].ID)
@@ -106,6 +114,9 @@ func build(f Facts, holds []*Hold, fences []gpu.CardID) *Node {
 		for i := range h.uses {
 			n.occupy(h, &h.uses[i])
 		}
+	}
+	for i := range n.Cards {
+		n.Cards[i].Divided = n.Cards[i].divided(r)
 	}
 	closeForeign(n.Cards, holds)
 	return n
@@ -165,6 +176,8 @@ func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
 		return fmt.Errorf("closed for a foreign pod: %w", ErrNoRoom)
 	case c.Fenced:
 		return fmt.Errorf("fenced, as the books disagree about it: %w", ErrNoRoom)
+	case c.Divided:
+		return fmt.Errorf("tenants are on it that may not be together: %w", ErrBoundary)
 	case u.Exclusive && len(c.Holders) > 0:
 		return fmt.Errorf("asked for alone, has %d holders: %w", len(c.Holders), ErrNoRoom)
 	case c.Used.Exclusive:

@@ -12,15 +12,16 @@ import (
 // Snapshot is the cluster at one moment. It never changes and costs nothing to
 // pass around. The zero Snapshot has no nodes.
 type Snapshot struct {
-	nodes    []*Node            // ordered by name; never edited
-	index    map[gpu.NodeID]int // node -> its place in nodes; never edited
-	instead  map[int]*Node      // place in nodes -> what stands there since With or Without; never edited
-	boundary Boundary
+	nodes   []*Node            // ordered by name; never edited
+	index   map[gpu.NodeID]int // node -> its place in nodes; never edited
+	instead map[int]*Node      // place in nodes -> what stands there since With or Without; never edited
+	rules   Rules
+	spent   spent
 }
 
 // arrange returns the snapshot of these nodes.
-func arrange(nodes map[gpu.NodeID]*Node, b Boundary) Snapshot {
-	s := Snapshot{nodes: make([]*Node, 0, len(nodes)), index: make(map[gpu.NodeID]int, len(nodes)), boundary: b}
+func arrange(nodes map[gpu.NodeID]*Node) Snapshot {
+	s := Snapshot{nodes: make([]*Node, 0, len(nodes)), index: make(map[gpu.NodeID]int, len(nodes))}
 	for i, id := range slices.Sorted(maps.Keys(nodes)) {
 		s.nodes = append(s.nodes, nodes[id])
 		s.index[id] = i
@@ -103,14 +104,19 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 	if !ok {
 		return s, ErrUnknownNode
 	}
+	p.Tenant, _ = s.rules.Owner(p.Namespace)
 	if old := n.hold(p.Pod); old != nil {
 		return s, old.again(&p)
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, s.boundary); err != nil {
+	if err := n.admit(h, s.rules); err != nil {
 		return s, err
 	}
-	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences)), nil
+	if err := s.spent.admit(h, s.rules); err != nil {
+		return s, err
+	}
+	s.spent.add(h, s.rules)
+	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, s.rules)), nil
 }
 
 // Without returns the cluster as it would be if these pods had ended on node.
@@ -120,11 +126,17 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 	if !ok {
 		return s
 	}
-	rest := without(n.Holds, func(h *Hold) bool { return slices.Contains(pods, h.Pod) })
+	goes := func(h *Hold) bool { return slices.Contains(pods, h.Pod) }
+	rest := without(n.Holds, goes)
 	if len(rest) == len(n.Holds) {
 		return s
 	}
-	return s.replace(build(n.Facts, rest, n.Fences))
+	for _, h := range n.Holds {
+		if goes(h) {
+			s.spent.take(h, s.rules)
+		}
+	}
+	return s.replace(build(n.Facts, rest, n.Fences, s.rules))
 }
 
 // replace returns the snapshot with n standing for the node of its name.

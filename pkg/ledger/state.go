@@ -87,6 +87,13 @@ func (h *Hold) in(s State, until time.Time) *Hold {
 	return &Hold{Placement: h.Placement, State: s, Until: until, uses: h.uses}
 }
 
+// of returns the hold as one of another tenant's.
+func (h *Hold) of(tenant gpu.TenantID) *Hold {
+	other := *h
+	other.Tenant = tenant
+	return &other
+}
+
 // again answers a Reserve of a pod that has this hold already: nil when it asks
 // for what it has.
 func (h *Hold) again(p *gpu.Placement) error {

@@ -15,14 +15,23 @@ import (
 // The small world of the named tests: n1 has the cards a, b, c of one vendor and
 // d of another; n2 has e. A card has 100 MiB, of which slices may take 90.
 
+// byName are rules by which every namespace is a tenant of its name, without
+// quotas.
+type byName struct{}
+
+func (byName) Owner(namespace string) (gpu.TenantID, gpu.Reason) { return gpu.TenantID(namespace), "" }
+func (byName) Dedicated(label string) gpu.TenantID               { return gpu.TenantID(label) }
+func (byName) Accounts(string) []gpu.Account                     { return nil }
+func (byName) Limits(gpu.Account) []gpu.Limit                    { return nil }
+
 // apart is a boundary that lets nobody sit beside anybody else's pods.
-type apart struct{}
+type apart struct{ byName }
 
 func (apart) MayShare(a, b gpu.TenantID) bool { return a == b && a != "" }
 
 // chain is a boundary that is not transitive: u may sit beside v, and v beside w,
 // but not u beside w. One that looks at some holders only gets it wrong.
-type chain struct{}
+type chain struct{ byName }
 
 func (chain) MayShare(a, b gpu.TenantID) bool {
 	switch a + b {
@@ -74,7 +83,7 @@ func whole(id gpu.CardID) gpu.Share {
 
 // pod is a placement on n1 of one container of tenant t.
 func pod(id gpu.PodID, shares ...gpu.Share) gpu.Placement {
-	p := gpu.Placement{Pod: id, Namespace: "ns", Name: string(id), Node: "n1", Tenant: "t", CPU: 100, Memory: 1000}
+	p := gpu.Placement{Pod: id, Namespace: "t", Name: string(id), Node: "n1", Tenant: "t", CPU: 100, Memory: 1000}
 	if len(shares) > 0 {
 		p.Grants = []gpu.Grant{{Container: "main", Shares: shares}}
 	}
@@ -83,7 +92,10 @@ func pod(id gpu.PodID, shares ...gpu.Share) gpu.Placement {
 
 func on(node gpu.NodeID, p gpu.Placement) gpu.Placement { p.Node = node; return p }
 
-func of(tenant gpu.TenantID, p gpu.Placement) gpu.Placement { p.Tenant = tenant; return p }
+func of(tenant gpu.TenantID, p gpu.Placement) gpu.Placement {
+	p.Namespace, p.Tenant = string(tenant), tenant
+	return p
+}
 
 func foreign(id gpu.PodID, claims ...gpu.Foreign) gpu.Placement {
 	p := pod(id)

@@ -25,6 +25,11 @@ type Verdict struct {
 	// what the node could give at best, and what was asked. They go to events
 	// and explanations, never into FailedNodes.
 	Have, Want int64
+	// Closed is how many cards the step took out, where that says more than what
+	// is left.
+	Closed int64
+	// Limit is the quota that would be passed: Have of it is used, Want asked.
+	Limit *gpu.Limit
 }
 
 // OK reports whether the node was accepted.
@@ -36,6 +41,9 @@ type Cycle struct {
 	// Nodes is how many nodes the decision may have to judge, 0 being as good as
 	// 1: plugins that search share their time among them.
 	Nodes int
+	// Purse is what the request's namespace may still take. Assign keeps to it;
+	// Judge leaves it to who asks, who remembers verdicts for all namespaces.
+	Purse ledger.Purse
 }
 
 // Candidate is one node under judgement, with the cards of it that are still

@@ -51,9 +51,17 @@ func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
 	return v
 }
 
+// Least is what the request takes of quotas at least on the node that s was last
+// used for, where it fits.
+func (s *Scratch) Least(c *Cycle) gpu.Spending { return Least(c.Request, &s.node) }
+
 // Assign chooses the cards that the request gets on the node, if it fits.
 func (p *Pipeline) Assign(c *Cycle, n *ledger.Node) (gpu.Placement, Verdict) {
-	grants, v := p.run(c, &Candidate{Node: n})
+	node := &Candidate{Node: n}
+	grants, v := p.run(c, node)
+	if v.OK() && c.Purse.Limited() {
+		grants, v = p.afford(c, node, grants)
+	}
 	if !v.OK() {
 		return gpu.Placement{}, v
 	}

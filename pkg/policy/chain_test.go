@@ -94,7 +94,7 @@ func drawRequest(t *rapid.T) *gpu.Request {
 // pod's containers happen to be given makes no difference.
 func TestChain(t *testing.T) {
 	moreChecks(t)
-	pipe := Default().Pipeline(tenancy.Separate{})
+	pipe := Default().Pipeline()
 	rapid.Check(t, func(t *rapid.T) {
 		w, r := drawWorld(t), drawRequest(t)
 		l := w.books()

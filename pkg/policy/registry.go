@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
-	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/plugins/affinity"
 	"heteroflow.io/heteroflow/pkg/plugins/availability"
@@ -31,10 +30,10 @@ func known(name string) bool { return fixed(name) || slices.Contains(chosen(), n
 func PluginNames() []string { return append(alwaysOn(), chosen()...) }
 
 // Pipeline builds the pipeline that these settings ask for. They must be valid.
-func (s Settings) Pipeline(b ledger.Boundary) *pipeline.Pipeline {
+func (s Settings) Pipeline() *pipeline.Pipeline {
 	return pipeline.New(pipeline.Config{
 		Filters: []pipeline.Filter{
-			availability.Plugin{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Plugin{Boundary: b},
+			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{},
 		},
 		Pack: resourcefilter.Plugin{},
 		Scores: []pipeline.Weighted{

@@ -49,7 +49,7 @@ func TestPipelineLayouts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Default()
 			s.Plugins = tc.plugins
-			got, parts := s.Pipeline(tenancy.Separate{}).Rate(&pipeline.Cycle{Request: &gpu.Request{NodePolicy: tc.asked}}, quarter)
+			got, parts := s.Pipeline().Rate(&pipeline.Cycle{Request: &gpu.Request{NodePolicy: tc.asked}}, quarter)
 			if got != tc.want {
 				t.Errorf("score %v, want %v", got, tc.want)
 			}
@@ -76,7 +76,7 @@ func TestPipelineCardPolicies(t *testing.T) {
 	n, _ := l.Snapshot().Node("n1")
 	for asked, want := range map[gpu.Policy]gpu.CardID{"": "d1", gpu.Binpack: "d1", gpu.Spread: "d2"} {
 		r := &gpu.Request{Tenant: "red", NUMA: gpu.NoNUMA, CardPolicy: asked, Asks: []gpu.Ask{{Count: 1, Memory: 1}}}
-		p, v := Default().Pipeline(tenancy.Separate{}).Assign(&pipeline.Cycle{Request: r}, n)
+		p, v := Default().Pipeline().Assign(&pipeline.Cycle{Request: r}, n)
 		if !v.OK() {
 			t.Fatalf("%q: %+v", asked, v)
 		}

@@ -58,7 +58,7 @@ func (nobody) Bound(engine.Bound)                               {}
 // it binds is gone again at once, so that the next finds them as they were.
 func extenderOf(books *ledger.Ledger) http.Handler {
 	settings, ready := policy.Default(), func() bool { return true }
-	pipe := settings.Pipeline(tenancy.Separate{})
+	pipe := settings.Pipeline()
 	api := passing{books}
 	return server.New(server.Config{
 		Engine: engine.New(engine.Config{

@@ -177,7 +177,7 @@ func (s *search) place(at int, got []int) bool {
 func (s *search) grants() []gpu.Grant {
 	out := make([]gpu.Grant, 0, len(s.asks))
 	for at, ask := range s.asks {
-		g := gpu.Grant{Container: ask.Container, Number: ask.Number, Role: ask.Role}
+		g := gpu.Grant{Container: ask.Container, Number: ask.Number, Role: ask.Role, Resource: ask.Plugin}
 		for _, d := range s.chosen[at] {
 			g.Shares = append(g.Shares, share(ask, s.desks[d].card))
 		}

@@ -1,0 +1,198 @@
+package gpu
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Account is what quotas are charged to: a namespace, or a tenant with all of
+// its namespaces.
+type Account string
+
+// NamespaceAccount is charged for the pods of one namespace.
+func NamespaceAccount(namespace string) Account { return Account("namespace/" + namespace) }
+
+// TenantAccount is charged for the pods of all namespaces that the tenant claims.
+func TenantAccount(name string) Account { return Account("tenant/" + name) }
+
+// Spend is what is held of one vendor's cards by way of one resource.
+type Spend struct {
+	Vendor Vendor
+	// Resource is the one by whose count the containers asked, as Ask.Plugin has
+	// it; "" for the neutral form.
+	Resource string
+	Devices  int64 // a slice counts as one
+	Whole    int64 // of these, cards that are held whole
+	Memory   MiB
+	Cores    Cores
+}
+
+// Spending is what is held in all: one Spend for each vendor and resource, in
+// order, none of them empty. It is never edited.
+type Spending []Spend
+
+// Plus adds other to s.
+func (s Spending) Plus(other Spending) Spending { return s.add(other, 1) }
+
+// Minus takes other off s.
+func (s Spending) Minus(other Spending) Spending { return s.add(other, -1) }
+
+// Max covers what is held one after the other.
+func (s Spending) Max(other Spending) Spending {
+	most := slices.Clone(s)
+	for _, o := range other {
+		t := most.at(o.Vendor, o.Resource)
+		t.Devices, t.Whole = max(t.Devices, o.Devices), max(t.Whole, o.Whole)
+		t.Memory, t.Cores = max(t.Memory, o.Memory), max(t.Cores, o.Cores)
+	}
+	return most
+}
+
+// at returns the entry of that vendor and resource, a new one if there is none.
+func (s *Spending) at(v Vendor, resource string) *Spend {
+	entry := Spend{Vendor: v, Resource: resource}
+	i, found := slices.BinarySearchFunc(*s, entry, compareSpend)
+	if !found {
+		*s = slices.Insert(*s, i, entry)
+	}
+	return &(*s)[i]
+}
+
+func (s Spending) add(other Spending, sign int64) Spending {
+	if len(other) == 0 {
+		return s
+	}
+	sum := slices.Clone(s)
+	for _, o := range other {
+		t := sum.at(o.Vendor, o.Resource)
+		t.Devices += sign * o.Devices
+		t.Whole += sign * o.Whole
+		t.Memory += MiB(sign) * o.Memory
+		t.Cores += Cores(sign) * o.Cores
+	}
+	return slices.DeleteFunc(sum, func(t Spend) bool { return t == Spend{Vendor: t.Vendor, Resource: t.Resource} })
+}
+
+func compareSpend(a, b Spend) int {
+	return cmp.Or(cmp.Compare(a.Vendor, b.Vendor), cmp.Compare(a.Resource, b.Resource))
+}
+
+// Measure is what a limit counts.
+type Measure int
+
+// The measures. Memory is in MiB, Cores in percent of one card.
+const (
+	Devices Measure = iota
+	WholeCards
+	Memory
+	Compute
+)
+
+// Limit is one line of a quota.
+type Limit struct {
+	// Quota says whose it is, for people: "Tenant blue", "ResourceQuota ml/gpus".
+	Quota string
+	// Name is the line as it is written: "cards", "requests.nvidia.com/gpumem".
+	Name    string
+	Measure Measure
+	Vendor  Vendor // counts the cards of this vendor only; "" for any
+	// Resource narrows that to what was asked for by way of this resource, or in
+	// the neutral form; "" for any.
+	Resource string
+	Most     int64 // in the measure's unit
+}
+
+// Of returns how much of s the limit counts.
+func (l *Limit) Of(s Spending) (sum int64) {
+	for i := range s {
+		t := &s[i]
+		if l.Vendor != "" && l.Vendor != t.Vendor || l.Resource != "" && t.Resource != "" && l.Resource != t.Resource {
+			continue
+		}
+		switch l.Measure {
+		case Devices:
+			sum += t.Devices
+		case WholeCards:
+			sum += t.Whole
+		case Memory:
+			sum += int64(t.Memory)
+		case Compute:
+			sum += int64(t.Cores)
+		}
+	}
+	return sum
+}
+
+// Excess is a limit that would be passed.
+type Excess struct {
+	Limit       *Limit // never edited
+	Used, Asked int64  // in the measure's unit
+}
+
+// String reads as "cards of Tenant blue: 4 of 4 used, 1 asked".
+func (x Excess) String() string {
+	return fmt.Sprintf("%s of %s: %d of %d used, %d asked", x.Limit.Name, x.Limit.Quota, x.Used, x.Limit.Most, x.Asked)
+}
+
+// Check returns the first of the limits that used and asked together pass. One
+// that asked adds nothing to is not passed by it, however much is used: it may
+// have been lowered since.
+func Check(limits []Limit, used, asked Spending) (Excess, bool) {
+	for i := range limits {
+		l := &limits[i]
+		if more := l.Of(asked); more > 0 {
+			if u := l.Of(used); u+more > l.Most {
+				return Excess{l, u, more}, true
+			}
+		}
+	}
+	return Excess{}, false
+}
+
+// Spending returns what a pod so placed is charged for: what it holds on each
+// card, in full. Of cards that cannot be named only the number is known; the
+// claim on all that there are counts as one.
+func (p *Placement) Spending() Spending {
+	var s Spending
+	var done []string
+	for i := range p.Grants {
+		resource := p.Grants[i].Resource
+		if slices.Contains(done, resource) {
+			continue
+		}
+		done = append(done, resource)
+		s = s.Plus(p.spendingBy(resource))
+	}
+	for _, f := range p.Foreign {
+		n := int64(f.Cards)
+		if f.Cards == AllCards {
+			n = 1
+		}
+		s = s.Plus(Spending{{Vendor: f.Vendor, Devices: n, Whole: n, Cores: Cores(n) * MostCores}})
+	}
+	return s
+}
+
+// spendingBy returns what the containers hold that asked by way of the resource.
+func (p *Placement) spendingBy(resource string) (s Spending) {
+	some := Placement{}
+	vendors := map[CardID]Vendor{}
+	for _, g := range p.Grants {
+		if g.Resource != resource {
+			continue
+		}
+		some.Grants = append(some.Grants, g)
+		for _, share := range g.Shares {
+			vendors[share.Card] = share.Vendor
+		}
+	}
+	for _, u := range some.Uses() {
+		t := Spend{Vendor: vendors[u.Card], Resource: resource, Devices: int64(u.Use.Slots), Memory: u.Use.Memory, Cores: u.Use.Cores}
+		if u.Use.Exclusive {
+			t.Whole = t.Devices
+		}
+		s = s.Plus(Spending{t})
+	}
+	return s
+}
