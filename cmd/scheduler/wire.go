@@ -16,6 +16,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/controllers/tenant"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -98,6 +99,7 @@ type program struct {
 	shared   *kube.Certificates // where these are kept in a Secret, or nil
 	longest  time.Duration      // of one answer
 	settle   time.Duration      // between two looks for holds that nobody confirms
+	tenants  *tenant.Controller
 	audit    *kube.Audit
 	audits   time.Duration // between two
 }
@@ -131,6 +133,11 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		}
 	}
 	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: p.cluster.Ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	rules := p.cluster.Rules()
+	p.tenants = &tenant.Controller{
+		Tenants: rules.Tenants(), Quotas: rules.Quotas(), Law: rules.Law, Changed: rules.Changed, Ledger: p.books.Ledger.Snapshot,
+		Writer: c.kinds.HeteroflowV1alpha1().Tenants(), Tell: p.events.Tell, Now: time.Now,
+	}
 	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
@@ -287,7 +294,7 @@ func (p *program) loops() []func(context.Context) error {
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run,
+		p.clashes.Run, p.tenants.Run,
 	} {
 		always = append(always, func(ctx context.Context) error { return p.whenLeading(ctx, run) })
 	}
