@@ -150,8 +150,9 @@ func unknown() *ledger.Ledger { return ledger.New(tenancy.New(tenancy.World{})) 
 // view is what the metrics read. It is not asked before all is put together.
 func (p *program) view(cfg config) metrics.View {
 	v := metrics.View{
-		Ledger: func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
-		Ready:  func() bool { return p.cluster.Ready() },
+		Ledger:  func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
+		Ready:   func() bool { return p.cluster.Ready() },
+		Tenancy: func() *tenancy.Directory { return p.cluster.Rules().Law().Directory },
 	}
 	if cfg.leaderElect {
 		v.Leadership = func() metrics.Leadership { return p.leader.View() }
