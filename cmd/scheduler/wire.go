@@ -152,13 +152,16 @@ func (p *program) view(cfg config) metrics.View {
 	v := metrics.View{
 		Ledger:  func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
 		Ready:   func() bool { return p.cluster.Ready() },
-		Tenancy: func() *tenancy.Directory { return p.cluster.Rules().Law().Directory },
+		Tenancy: p.directory,
 	}
 	if cfg.leaderElect {
 		v.Leadership = func() metrics.Leadership { return p.leader.View() }
 	}
 	return v
 }
+
+// directory is what is known of tenants; nil before anything is.
+func (p *program) directory() *tenancy.Directory { return p.cluster.Rules().Law().Directory }
 
 func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engine.Engine {
 	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
@@ -182,8 +185,9 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: p.cluster.Ready, Certified: p.certified,
 		Ledger: p.books.Ledger.Snapshot, Differences: p.audit.Differences, Replicas: p.peers(cfg),
 		BindTimeout: cfg.bindTimeout,
-		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
-		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name, Foresee: p.engine.Foresee,
+			MaxPriority: func(namespace string) (int, bool) { return p.directory().MaxPriority(namespace) }},
+		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	}
 	if p.leader != nil {
 		serving.Leadership = leadership{p.leader}
