@@ -207,10 +207,10 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
-	return append(countedFamilies(), leadershipFamilies()...)
+	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies())
 }
 
-// countedFamilies are all but those about leadership.
+// countedFamilies are all but those about leadership and tenants.
 func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
