@@ -100,6 +100,7 @@ type Engine struct {
 	waiting   waiting
 	verdicts  verdicts
 	hints     hints
+	catalogue catalogue
 }
 
 // shortestRetry keeps a search for an outcome from flooding an API server that

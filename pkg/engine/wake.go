@@ -63,6 +63,7 @@ type waker struct {
 	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
+	scratch     pipeline.Scratch
 	homes       map[string]home // namespace -> what the plan leaves it; of some
 	// left has the nodes on which a claim has come to nothing in this turn: others
 	// may fit now although the node has not changed.
@@ -296,14 +297,13 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	}
 	s := stand(&at.request, w.plan)
 	s.cycle.Nodes = len(nodes)
-	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
 		w.judged++
 		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) {
 			continue
 		}
-		v, prices := s.judge(w.pipe, now, &scratch)
+		v, prices := s.judge(w.pipe, now, &w.scratch)
 		if v.Limit != nil {
 			at.dear.add(prices...)
 		}
