@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -162,6 +163,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics, bounda
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
 		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+		Leads: p.leads,
 	})
 }
 
@@ -212,7 +214,8 @@ func restConfig(file string) (*rest.Config, error) {
 
 // run answers until ctx ends, or until another replica may lead. What answers
 // lean on ends after them: a bind in flight still needs the pods and the ledger,
-// and the Lease is given up when there is none.
+// and the Lease is given up when there is none. Requests that bind nobody do not
+// keep it.
 func (p *program) run(ctx context.Context, l listeners) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -224,27 +227,19 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	defer resign()
 	led := make(chan error, 1)
 	go func() { led <- p.lead(lead) }()
-
 	front, ctx := errgroup.WithContext(ctx)
-	front.Go(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
-	front.Go(func() error { return server.Serve(ctx, l.public, p.server.Public(), p.longest) })
-	if l.webhooks != nil {
-		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
-	}
-	if l.replicas != nil {
-		front.Go(func() error { return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity) })
-	}
-	answered := make(chan error, 1)
-	go func() { answered <- front.Wait() }()
-	var err error
+	decided := p.answer(ctx, front, l)
+
 	select {
-	case err = <-led:
+	case err := <-led:
 		// Nothing is waited for: what is on its way is fenced.
 		return err
-	case err = <-answered:
+	case <-decided:
 	}
 	resign()
-	if ended := <-led; !errors.Is(ended, context.Canceled) {
+	ended := <-led
+	err := front.Wait()
+	if !errors.Is(ended, context.Canceled) {
 		err = errors.Join(err, ended)
 	}
 	stop()
@@ -252,6 +247,29 @@ func (p *program) run(ctx context.Context, l listeners) error {
 		err = errors.Join(err, ended)
 	}
 	return err
+}
+
+// answer has front answer on all listeners until ctx ends. The channel is closed
+// when those that decide have no request any more.
+func (p *program) answer(ctx context.Context, front *errgroup.Group, l listeners) (decided <-chan struct{}) {
+	var open sync.WaitGroup
+	deciding := func(serve func() error) {
+		open.Add(1)
+		front.Go(func() error { defer open.Done(); return serve() })
+	}
+	deciding(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
+	if l.replicas != nil {
+		deciding(func() error {
+			return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity)
+		})
+	}
+	front.Go(func() error { return server.Serve(ctx, l.public, p.server.Public(), p.longest) })
+	if l.webhooks != nil {
+		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
+	}
+	none := make(chan struct{})
+	go func() { open.Wait(); close(none) }()
+	return none
 }
 
 // loops are what goes on behind the answers, each until its context ends.

@@ -81,7 +81,8 @@ type waker struct {
 // is offered whole it is touched, in a larger one the node is nominated for it.
 // For one state of a node it is woken once; one that is woken in vain, since
 // kube-scheduler has reasons of its own against the node, is woken ever more
-// seldom.
+// seldom. While this replica does not lead, no turn is taken: another may, and
+// has nominations of its own.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -91,6 +92,9 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			if e.cfg.Leads != nil && !e.cfg.Leads() {
+				continue
+			}
 			e.run(ctx, w, w.next(e.cfg.Ledger.Snapshot(), e.cfg.Pipeline()))
 		}
 	}

@@ -49,6 +49,13 @@ func nodeEvent(node gpu.NodeID, reason, text string) *corev1.Event {
 	return e
 }
 
+// leaseEvent makes the event about the Lease that the leader holds.
+func leaseEvent(lease corev1.ObjectReference, reason, text string) *corev1.Event {
+	e := event(about{gpu.PodID(lease.UID), lease.Namespace, lease.Name}, corev1.EventTypeWarning, reason, text, text, 1)
+	e.InvolvedObject = lease
+	return e
+}
+
 func eventName(a about, reason, key string) string {
 	const mostName = 253 // of any object
 	h := fnv.New64a()
