@@ -188,7 +188,7 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 		Ledger: p.books.Ledger.Snapshot, Differences: p.audit.Differences, Replicas: p.peers(cfg),
 		BindTimeout: cfg.bindTimeout,
 		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name, Foresee: p.engine.Foresee,
-			MaxPriority: func(namespace string) (int, bool) { return p.directory().MaxPriority(namespace) }},
+			MaxPriority: p.cluster.Rules().MaxPriority},
 		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	}
 	if p.leader != nil {

@@ -53,6 +53,9 @@ const (
 	// rulesShare bounds what laws cost under a flood, where they take long to make:
 	// the pause is so many times the work.
 	rulesShare = 4
+	// rulesPatience is far more than it takes to see a namespace, and a part of the
+	// time that a request for admission has.
+	rulesPatience = time.Second
 )
 
 func newRules(tenants kindlisters.TenantLister, namespaces corelisters.NamespaceLister, quotas corelisters.ResourceQuotaLister,
@@ -130,6 +133,25 @@ func (r *Rules) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
+}
+
+// MaxPriority is Directory.MaxPriority of what is in force. Of a namespace that has
+// only just been made nothing may have been seen yet, while its first pods are
+// there: where that makes a difference it is waited for, a moment.
+func (r *Rules) MaxPriority(namespace string) (most int, known bool) {
+	late := time.NewTimer(rulesPatience)
+	defer late.Stop()
+	for {
+		changed := r.Changed() // before the law is read, so that none is missed
+		if most, known = r.Law().Directory.MaxPriority(namespace); known || most >= tenancy.MostPriority {
+			return most, known
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return most, known
+		}
+	}
 }
 
 // Tenants finds Tenants in what has been seen.

@@ -379,3 +379,46 @@ func TestATenantThatCannotBeReadIsToldOf(t *testing.T) {
 		})
 	})
 }
+
+// The first pods of a namespace come with it: what its Tenant allows is waited for,
+// unless nobody's pods are kept from any priority, and not for ever.
+func TestMaxPriorityWaitsForANewNamespace(t *testing.T) {
+	capped := newTenant("red", 1, nil, "new", "other")
+	capped.Spec.MaxPriority = new(int32)
+	*capped.Spec.MaxPriority = 40
+	tests := map[string]struct {
+		tenant *v1alpha1.Tenant
+		made   time.Duration // when the namespace is seen; 0: never
+		most   int
+		known  bool
+		took   time.Duration
+	}{
+		"it is seen soon":            {tenant: capped, made: 100 * time.Millisecond, most: 40, known: true, took: 100 * time.Millisecond},
+		"it is never seen":           {tenant: capped, most: 40, took: rulesPatience},
+		"nobody is kept from any":    {tenant: newTenant("red", 1, nil, "new"), most: 100},
+		"another is seen meanwhile":  {tenant: capped, made: -100 * time.Millisecond, most: 40, took: rulesPatience},
+		"it is seen when it is late": {tenant: capped, made: 2 * rulesPatience, most: 40, took: rulesPatience},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStatutes(tc.tenant)
+				running(t, s, func() {
+					time.Sleep(time.Minute)
+					began := time.Now()
+					switch {
+					case tc.made > 0:
+						time.AfterFunc(tc.made, func() { s.put(newNamespace("new", nil)) })
+					case tc.made < 0:
+						time.AfterFunc(-tc.made, func() { s.put(newNamespace("other", nil)) })
+					}
+					most, known := s.MaxPriority("new")
+					if took := time.Since(began); most != tc.most || known != tc.known || took != tc.took {
+						t.Errorf("%d, %t after %v, want %d, %t after %v", most, known, took, tc.most, tc.known, tc.took)
+					}
+					time.Sleep(time.Minute)
+				})
+			})
+		})
+	}
+}
