@@ -6,6 +6,7 @@
 //	placement    --Annotations-->  what the Binding carries
 //	bound pod    --Placement-->    what it holds
 //	manifest     --Policy-->       settings
+//	Tenants, namespaces, ResourceQuotas  --World-->  who owns what, and how much
 //
 // What is promised:
 //   - A request that cannot be understood is an error that names the field as a
@@ -14,6 +15,8 @@
 //     What cannot be read, or does not match what the pod asks for, claims every
 //     card that it might touch: it is never free room.
 //   - An inventory with a fault is refused as a whole: no cards, and an error.
+//   - A Tenant with a fault is inactive and shares with nobody. What a quota says
+//     about cards is counted or reported.
 //
 // Nothing here calls the API server, reads a clock, logs or decides where a pod
 // goes.

@@ -71,6 +71,10 @@ const (
 	BoundByValue = "heteroflow"
 )
 
+// TenantLabel on a namespace says which Tenant claims it, on a node for which
+// tenant it is kept.
+const TenantLabel = own + "tenant"
+
 // Annotations on a node.
 const (
 	AnnotationDevices    = own + "devices"

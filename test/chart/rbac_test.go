@@ -27,6 +27,10 @@ func TestRightsAreTheFewest(t *testing.T) {
 		"/events":                        {"create", "patch"},
 		"heteroflow.io/epochs":           {"create"},
 		"heteroflow.io/epochs=scheduler": {"get", "update"},
+		"heteroflow.io/tenants":          {"get", "list", "watch"},
+		"heteroflow.io/tenants/status":   {"update", "patch"},
+		"/namespaces":                    {"get", "list", "watch"},
+		"/resourcequotas":                {"get", "list", "watch"},
 		"ns: coordination.k8s.io/leases": {"create"},
 		"ns: coordination.k8s.io/leases=heteroflow-scheduler": {"get", "update"},
 	}

@@ -49,11 +49,12 @@ type Cluster struct {
 }
 
 // Start builds what is missing and starts a control plane whose state and logs
-// are in dir. Neither kube-scheduler nor the extender runs yet.
+// are in dir. It has the custom resources and the roles of the chart; neither
+// kube-scheduler nor the extender runs yet.
 func Start(ctx context.Context, dir string) (*Cluster, error) {
 	c := &Cluster{dir: dir}
 	for _, step := range []func(context.Context) error{
-		c.build, c.startControlPlane, c.connect, c.allow, c.choosePorts, c.certify,
+		c.build, c.startControlPlane, c.connect, c.defineOurs, c.allow, c.choosePorts, c.certify,
 	} {
 		if err := step(ctx); err != nil {
 			c.Stop()

@@ -124,51 +124,6 @@ func (c *Cluster) render(ctx context.Context, values string, templates []string)
 	return manifests, nil
 }
 
-// define makes custom resources and waits until objects of them can be made.
-func (c *Cluster) define(ctx context.Context, definitions []*unstructured.Unstructured) error {
-	if len(definitions) == 0 {
-		return nil
-	}
-	if err := c.applyAll(ctx, definitions); err != nil {
-		return err
-	}
-	a, err := c.newApplier()
-	if err != nil {
-		return err
-	}
-	for _, o := range definitions {
-		resource, err := a.resource(o)
-		if err != nil {
-			return err
-		}
-		err = Eventually(ctx, "custom resource "+o.GetName(), func(ctx context.Context) error {
-			now, err := resource.Get(ctx, o.GetName(), metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			return established(now)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// established returns nil once a definition is served.
-func established(definition *unstructured.Unstructured) error {
-	conditions, _, err := unstructured.NestedSlice(definition.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, c := range conditions {
-		if condition, ok := c.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {
-			return nil
-		}
-	}
-	return errors.New("it is not served yet")
-}
-
 // sentinel is a policy that refuses one ConfigMap of a name that nobody uses.
 const sentinel = `
 apiVersion: admissionregistration.k8s.io/v1

@@ -40,16 +40,25 @@ func (c *Cluster) allow(ctx context.Context) error {
 
 // Apply applies all objects of a YAML file, as kubectl apply --server-side does.
 func (c *Cluster) Apply(ctx context.Context, path string) error {
-	file, err := os.Open(path)
+	objects, err := read(path)
 	if err != nil {
 		return err
+	}
+	return c.applyAll(ctx, objects)
+}
+
+// read returns all objects of a YAML file.
+func read(path string) ([]*unstructured.Unstructured, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
 	defer file.Close()
 	objects, err := decode(file)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return c.applyAll(ctx, objects)
+	return objects, nil
 }
 
 func (c *Cluster) applyAll(ctx context.Context, objects []*unstructured.Unstructured) error {

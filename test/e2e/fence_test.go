@@ -53,6 +53,7 @@ func TestFence(t *testing.T) {
 		s.fenced("deleted", "13", "no params found")
 	})
 	s.part("no definition", func(s *scene) {
+		t.Cleanup(func() { s.must("the definition", s.Install(s.ctx, epochs)) })
 		s.must("delete", client.Resource(definitionName).Delete(s.ctx, "epochs.heteroflow.io", metav1.DeleteOptions{}))
 		s.eventually("the end of the definition", func() error { return s.superseded("13", "failed to") })
 		s.fenced("undefined", "13", "")

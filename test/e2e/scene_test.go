@@ -159,6 +159,7 @@ func (s *scene) clear() {
 		s.check("delete replica sets", s.Client.AppsV1().ReplicaSets(ns.Name).DeleteCollection(ctx, now, all))
 		s.check("delete pods", s.Client.CoreV1().Pods(ns.Name).DeleteCollection(ctx, now, all))
 	}
+	s.check("delete tenants", s.tenants().DeleteCollection(ctx, now, all))
 	s.check("delete nodes", s.nodes.Clear(ctx))
 	s.check("empty the cluster", cluster.Eventually(ctx, "the pods to go", func(ctx context.Context) error {
 		pods, err := s.Client.CoreV1().Pods("").List(ctx, all)

@@ -13,6 +13,9 @@ const (
 // from then on the API server refuses the Bindings of every earlier one, also of
 // one that does not know yet that it was replaced.
 //
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:noStatus
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 // +kubebuilder:resource:path=epochs,scope=Cluster
 // +kubebuilder:printcolumn:name="Epoch",type=integer,format=int64,JSONPath=`.spec.number`
