@@ -53,10 +53,17 @@ func TestFence(t *testing.T) {
 		s.fenced("deleted", "13", "no params found")
 	})
 	s.part("no definition", func(s *scene) {
-		t.Cleanup(func() { s.must("the definition", s.Install(s.ctx, epochs)) })
-		s.must("delete", client.Resource(definitionName).Delete(s.ctx, "epochs.heteroflow.io", metav1.DeleteOptions{}))
+		definitions := client.Resource(definitionName)
+		s.must("delete", definitions.Delete(s.ctx, "epochs.heteroflow.io", metav1.DeleteOptions{}))
 		s.eventually("the end of the definition", func() error { return s.superseded("13", "failed to") })
 		s.fenced("undefined", "13", "")
+		s.eventually("the definition to go", func() error { // what is made anew before that goes with it
+			if _, err := definitions.Get(s.ctx, "epochs.heteroflow.io", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+				return errors.Join(err, errors.New("it is still there"))
+			}
+			return nil
+		})
+		s.must("make it anew", s.Install(s.ctx, epochs))
 	})
 }
 
