@@ -1,12 +1,14 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -20,19 +22,25 @@ const (
 // The tables of names are made from those in the code, so that they cannot say
 // anything else.
 func TestDocuments(t *testing.T) {
-	const path = "../../docs/requests.md"
+	documented(t, "../../docs/requests.md", formsTable()+"\n"+plainsTable(), wishesTable(), othersTable())
+	documented(t, "../../docs/tenancy.md", quotasTable())
+}
+
+// documented compares a document with what these parts make of it.
+func documented(t *testing.T, path string, parts ...string) {
+	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := remade(t, string(text), formsTable()+"\n"+plainsTable(), wishesTable(), othersTable())
+	want := remade(t, string(text), parts...)
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(want, string(text)); diff != "" {
+	if diff := gocmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("%s is out of date, run `make generate` (-want +got):\n%s", path, diff)
 	}
 }
@@ -153,4 +161,41 @@ func plainsTable() string {
 		}
 	}
 	return b.String()
+}
+
+func quotasTable() string {
+	var b strings.Builder
+	b.WriteString("| name in a ResourceQuota | what is counted | 1 is |\n|---|---|---|\n")
+	for _, name := range ManagedResources() {
+		f := formOf(name)
+		if name == f.percent {
+			fmt.Fprintf(&b, "| `%s` | nothing: percentages of unlike cards have no sum | |\n", name)
+			continue
+		}
+		l := f.limit(name, resource.MustParse("1"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, countedText(&l), f.unitText(l.Measure))
+	}
+	return b.String()
+}
+
+// countedText says what the limit counts.
+func countedText(l *gpu.Limit) string {
+	text := map[gpu.Measure]string{gpu.Devices: "devices", gpu.WholeCards: "whole cards", gpu.Memory: "memory", gpu.Compute: "compute"}[l.Measure]
+	switch {
+	case l.Vendor == "":
+		return text + " of any vendor, however asked for"
+	case l.Resource == "":
+		return fmt.Sprintf("%s of `%s`", text, l.Vendor)
+	}
+	return fmt.Sprintf("%s of `%s` by `%s`", text, l.Vendor, l.Resource)
+}
+
+func (f *form) unitText(m gpu.Measure) string {
+	switch m {
+	case gpu.Memory:
+		return fmt.Sprintf("%d MiB", f.unit)
+	case gpu.Compute:
+		return fmt.Sprintf("1/%d of a card", cmp.Or(f.full, gpu.MostCores))
+	}
+	return "1"
 }

@@ -1,8 +1,21 @@
 // Package tenancy says whose a namespace is, who may sit beside whom on a shared
 // card, and how much anybody may hold.
 //
+//	World --New--> Directory
+//
 // It answers from what the cluster's administrators wrote, never from anything
-// that a pod's author can write. An answer that cannot be found is a no.
+// that a pod's author can write. An answer that cannot be found is a no. All claims
+// on a namespace count together:
+//
+//	claimed by        its tenant            new pods
+//	no Tenant         the namespace itself  get cards
+//	one               that Tenant           get cards if it is active
+//	one that is gone  unknown               get none
+//	two or more       unknown               get cards if all are there and active
+//	not seen yet      unknown               get none
+//
+// The unknown share cards with nobody, not even with their own. Limits of every
+// claimant count.
 package tenancy
 
 import (

@@ -1,0 +1,270 @@
+package codec
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/tenancy"
+)
+
+func tenantWith(name string, spec v1alpha1.TenantSpec) *v1alpha1.Tenant {
+	return &v1alpha1.Tenant{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+}
+
+// selecting claims by labels.
+func selecting(s metav1.LabelSelector) v1alpha1.TenantSpec {
+	return v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Selector: &s}}
+}
+
+func amount(limit int64) *v1alpha1.TenantAmount { return &v1alpha1.TenantAmount{Limit: &limit} }
+
+func TestTenant(t *testing.T) {
+	blue := func(change func(*tenancy.Tenant)) tenancy.Tenant {
+		read := tenancy.Tenant{Name: "blue", MaxPriority: 100}
+		change(&read)
+		return read
+	}
+	most := func(name string, m gpu.Measure, n int64) gpu.Limit {
+		return gpu.Limit{Quota: "Tenant blue", Name: name, Measure: m, Most: n}
+	}
+	guaranteed := v1alpha1.TenantAmount{Guaranteed: new(int64)}
+	tests := map[string]struct {
+		spec   v1alpha1.TenantSpec
+		want   func(*tenancy.Tenant)
+		faults []string
+	}{
+		"nothing said":   {want: func(*tenancy.Tenant) {}},
+		"active":         {spec: v1alpha1.TenantSpec{Active: new(true)}, want: func(*tenancy.Tenant) {}},
+		"not active":     {spec: v1alpha1.TenantSpec{Active: new(false)}, want: func(r *tenancy.Tenant) { r.Inactive = true }},
+		"groups":         {spec: v1alpha1.TenantSpec{SharingGroups: []string{"a", "b"}}, want: func(r *tenancy.Tenant) { r.Groups = []string{"a", "b"} }},
+		"a cap":          {spec: v1alpha1.TenantSpec{MaxPriority: new(int32(30))}, want: func(r *tenancy.Tenant) { r.MaxPriority = 30 }},
+		"the lowest cap": {spec: v1alpha1.TenantSpec{MaxPriority: new(int32(0))}, want: func(r *tenancy.Tenant) { r.MaxPriority = 0 }},
+		"an empty quota": {spec: v1alpha1.TenantSpec{Quota: &v1alpha1.TenantQuota{}}, want: func(*tenancy.Tenant) {}},
+		"a guarantee limits nothing": {
+			spec: v1alpha1.TenantSpec{Quota: &v1alpha1.TenantQuota{Cards: &guaranteed}},
+			want: func(*tenancy.Tenant) {},
+		},
+		"limits": {
+			spec: v1alpha1.TenantSpec{Quota: &v1alpha1.TenantQuota{Cards: amount(8), MemoryMiB: amount(1000), Cores: amount(0)}},
+			want: func(r *tenancy.Tenant) {
+				r.Limits = []gpu.Limit{most("cards", gpu.Devices, 8), most("memoryMiB", gpu.Memory, 1000), most("cores", gpu.Compute, 0)}
+			},
+		},
+		"a selector with a fault": {
+			spec: v1alpha1.TenantSpec{
+				Namespaces:    v1alpha1.TenantNamespaces{Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Maybe"}}}},
+				SharingGroups: []string{"a"}, Quota: &v1alpha1.TenantQuota{Cards: amount(8)},
+			},
+			want:   func(r *tenancy.Tenant) { r.Inactive, r.Limits = true, []gpu.Limit{most("cards", gpu.Devices, 8)} },
+			faults: []string{`spec.namespaces.selector: "Maybe" is not a valid label selector operator`},
+		},
+		"every fault at once": {
+			spec:   v1alpha1.TenantSpec{SharingGroups: []string{"a", ""}, MaxPriority: new(int32(101)), Quota: &v1alpha1.TenantQuota{Cores: amount(-1)}},
+			want:   func(r *tenancy.Tenant) { r.Inactive, r.Limits = true, []gpu.Limit{most("cores", gpu.Compute, 0)} },
+			faults: []string{"spec.sharingGroups[1]: is empty", "spec.maxPriority: 101 is outside 0..100", "spec.quota.cores.limit: -1 is less than 0"},
+		},
+		"a cap below the lowest": {
+			spec:   v1alpha1.TenantSpec{MaxPriority: new(int32(-1))},
+			want:   func(r *tenancy.Tenant) { r.Inactive, r.MaxPriority = true, 0 },
+			faults: []string{"spec.maxPriority: -1 is outside 0..100"},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Tenant(tenantWith("blue", tc.spec))
+			sameFaults(t, err, tc.faults...)
+			if diff := cmp.Diff(blue(tc.want), got); diff != "" {
+				t.Errorf("tenant (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func namespaceWith(name string, pairs ...string) *corev1.Namespace {
+	n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for i := 0; i < len(pairs); i += 2 {
+		n.Labels[pairs[i]] = pairs[i+1]
+	}
+	return n
+}
+
+func TestClaims(t *testing.T) {
+	in := func(key string, values ...string) metav1.LabelSelectorRequirement {
+		return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: values}
+	}
+	tests := map[string]struct {
+		spec v1alpha1.TenantSpec // of the Tenant blue
+		want []string            // namespaces that blue claims, of those below
+	}{
+		"by label alone":           {v1alpha1.TenantSpec{}, []string{"labelled"}},
+		"a list":                   {v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Names: []string{"plain", "not-there"}}}, []string{"labelled", "plain"}},
+		"an empty selector is all": {selecting(metav1.LabelSelector{}), []string{"dev-a", "labelled", "plain", "prod-a", "prod-b"}},
+		"labels":                   {selecting(metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}), []string{"labelled", "prod-a", "prod-b"}},
+		"two labels":               {selecting(metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod", "team": "a"}}), []string{"labelled", "prod-a"}},
+		"one of some values":       {selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{in("env", "prod", "dev")}}), []string{"dev-a", "labelled", "prod-a", "prod-b"}},
+		"values that none has":     {selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{in("env", "x")}}), []string{"labelled"}},
+		"values and a label": {
+			selecting(metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}, MatchExpressions: []metav1.LabelSelectorRequirement{in("env", "dev", "x")}}),
+			[]string{"dev-a", "labelled"},
+		},
+		"a label that is there": {
+			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpExists}}}),
+			[]string{"dev-a", "labelled", "prod-a", "prod-b"},
+		},
+		"a label that is not": {
+			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpDoesNotExist}}}),
+			[]string{"labelled", "plain"},
+		},
+		"other values": {
+			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"a"}}}}),
+			[]string{"labelled", "plain", "prod-b"},
+		},
+		"a selector with a fault": {
+			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpIn}}}),
+			[]string{"labelled"},
+		},
+	}
+	namespaces := []*corev1.Namespace{
+		namespaceWith("prod-b", "env", "prod", "team", "b"),
+		namespaceWith("prod-a", "env", "prod", "team", "a"),
+		namespaceWith("dev-a", "env", "dev", "team", "a"),
+		namespaceWith("labelled", TenantLabel, "blue"),
+		namespaceWith("plain"),
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, _ := World([]*v1alpha1.Tenant{tenantWith("blue", tc.spec)}, namespaces, nil)
+			if diff := cmp.Diff(tc.want, tenancy.New(w).Claimed("blue")); diff != "" {
+				t.Errorf("claimed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// All ways to claim a namespace count together, and so do names that no Tenant has.
+func TestClaimsTogether(t *testing.T) {
+	tenants := []*v1alpha1.Tenant{
+		tenantWith("red", v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Names: []string{"a", "b"}}}),
+		tenantWith("blue", selecting(metav1.LabelSelector{MatchLabels: map[string]string{"blue": "yes"}})),
+	}
+	w, _ := World(tenants, []*corev1.Namespace{
+		namespaceWith("a"),
+		namespaceWith("b", "blue", "yes"),
+		namespaceWith("c", "blue", "yes", TenantLabel, "blue"),
+		namespaceWith("d", "blue", "yes", TenantLabel, "red"),
+		namespaceWith("e", TenantLabel, "deleted"),
+		namespaceWith("f", TenantLabel, ""),
+		namespaceWith("g", TenantLabel, "Red"),
+	}, nil)
+	d := tenancy.New(w)
+	want := map[string]gpu.TenantID{"a": "red", "b": "", "c": "blue", "d": "", "e": "", "f": "", "g": ""}
+	closed := map[string]bool{"e": true, "f": true, "g": true}
+	for namespace, tenant := range want {
+		if got, why := d.Owner(namespace); got != tenant || (why != "") != closed[namespace] {
+			t.Errorf("%s: tenant %q, closed %q", namespace, got, why)
+		}
+	}
+}
+
+func TestWorld(t *testing.T) {
+	broken := tenantWith("broken", v1alpha1.TenantSpec{MaxPriority: new(int32(200)), Namespaces: v1alpha1.TenantNamespaces{Names: []string{"b"}}})
+	tenants := []*v1alpha1.Tenant{tenantWith("red", v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Names: []string{"ml"}}}), broken}
+	namespaces := []*corev1.Namespace{namespaceWith("ml"), namespaceWith("b")}
+	percent := quotaWith("nvidia.com/gpumem-percentage", "1")
+	percent.Name = "a"
+	quotas := []*corev1.ResourceQuota{quotaWith("nvidia.com/gpu", "2"), percent}
+
+	w, faults := World(tenants, namespaces, quotas)
+	want := tenancy.World{
+		Tenants:    []tenancy.Tenant{{Name: "broken", Inactive: true, MaxPriority: 100}, {Name: "red", MaxPriority: 100}},
+		Namespaces: []tenancy.Namespace{{Name: "b", Claims: []string{"broken"}}, {Name: "ml", Claims: []string{"red"}}},
+		Quotas:     []tenancy.Quota{{Namespace: "ml", Name: "a"}, {Namespace: "ml", Name: "gpus", Limits: []gpu.Limit{line("nvidia.com/gpu", gpu.Devices, gpu.Nvidia, "", 2)}}},
+	}
+	if diff := cmp.Diff(want, w); diff != "" {
+		t.Errorf("world (-want +got):\n%s", diff)
+	}
+	if len(faults.Tenants) != 1 || faults.Tenants["broken"] == nil {
+		t.Errorf("faults of Tenants: %v", faults.Tenants)
+	}
+	if len(faults.Quotas) != 1 || len(faults.Quotas[types.NamespacedName{Namespace: "ml", Name: "a"}]) != 1 {
+		t.Errorf("faults of quotas: %v", faults.Quotas)
+	}
+
+	slices.Reverse(tenants)
+	slices.Reverse(namespaces)
+	slices.Reverse(quotas)
+	if again, _ := World(tenants, namespaces, quotas); !again.Equal(w) {
+		t.Error("another order makes another world")
+	}
+}
+
+// However a selector is written, it claims what Kubernetes says that it selects.
+func TestClaimsBySelectorsOfAnyKind(t *testing.T) {
+	keys, values := []string{"a", "b", "c"}, []string{"x", "y", "z"}
+	word := func(t *rapid.T, of []string) string { return rapid.SampledFrom(of).Draw(t, "word") }
+	rapid.Check(t, func(rt *rapid.T) {
+		var s metav1.LabelSelector
+		for range rapid.IntRange(0, 2).Draw(rt, "labels") {
+			metav1.AddLabelToSelector(&s, word(rt, keys), word(rt, values))
+		}
+		for range rapid.IntRange(0, 2).Draw(rt, "expressions") {
+			e := metav1.LabelSelectorRequirement{Key: word(rt, keys), Operator: metav1.LabelSelectorOperator(word(rt, []string{"In", "NotIn", "Exists", "DoesNotExist"}))}
+			if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
+				e.Values = rapid.SliceOfN(rapid.SampledFrom(values), 1, 3).Draw(rt, "values")
+			}
+			s.MatchExpressions = append(s.MatchExpressions, e)
+		}
+		var namespaces []*corev1.Namespace
+		for i := range rapid.IntRange(0, 12).Draw(rt, "namespaces") {
+			n := namespaceWith(fmt.Sprintf("n-%02d", i))
+			n.Labels = rapid.MapOf(rapid.SampledFrom(keys), rapid.SampledFrom(values)).Draw(rt, "labels")
+			namespaces = append(namespaces, n)
+		}
+		w, faults := World([]*v1alpha1.Tenant{tenantWith("blue", selecting(s))}, namespaces, nil)
+		selector, err := metav1.LabelSelectorAsSelector(&s)
+		if err != nil || len(faults.Tenants) > 0 {
+			rt.Fatalf("%v, %v", err, faults)
+		}
+		for i, n := range w.Namespaces {
+			want := 0
+			if selector.Matches(labels.Set(namespaces[i].Labels)) {
+				want = 1
+			}
+			if len(n.Claims) != want {
+				rt.Fatalf("%s with %v is claimed by %v, want %d", n.Name, namespaces[i].Labels, n.Claims, want)
+			}
+		}
+	})
+}
+
+// BenchmarkWorld: 1,000 Tenants, each with a selector of two labels, one of which
+// all have, over 10,000 namespaces with a ResourceQuota each.
+func BenchmarkWorld(b *testing.B) {
+	var tenants []*v1alpha1.Tenant
+	var namespaces []*corev1.Namespace
+	var quotas []*corev1.ResourceQuota
+	for i := range 1000 {
+		tenants = append(tenants, tenantWith(fmt.Sprintf("t-%d", i), selecting(metav1.LabelSelector{MatchLabels: map[string]string{"all": "yes", "team": fmt.Sprintf("t-%d", i)}})))
+	}
+	for i := range 10000 {
+		n := namespaceWith(fmt.Sprintf("n-%d", i), "all", "yes", "team", fmt.Sprintf("t-%d", i%1000), corev1.LabelMetadataName, fmt.Sprintf("n-%d", i))
+		namespaces = append(namespaces, n)
+		q := quotaWith("requests.nvidia.com/gpu", "8")
+		q.Namespace = n.Name
+		quotas = append(quotas, q)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		World(tenants, namespaces, quotas)
+	}
+}
