@@ -18,19 +18,25 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// api is an API server with what it streams of nodes and pods; other requests
-// are up to rest.
+// api is an API server with what it streams of nodes and pods, and the namespace
+// ns; other requests are up to rest.
 func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		list, known := map[string]struct{ kind, events string }{"/api/v1/nodes": {"Node", nodes}, "/api/v1/pods": {"Pod", pods}}[r.URL.Path]
+		list, known := map[string]struct{ kind, version, events string }{
+			"/api/v1/nodes":                        {"Node", "v1", nodes},
+			"/api/v1/pods":                         {"Pod", "v1", pods},
+			"/api/v1/namespaces":                   {"Namespace", "v1", `{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns"}}}` + "\n"},
+			"/api/v1/resourcequotas":               {"ResourceQuota", "v1", ""},
+			"/apis/heteroflow.io/v1alpha1/tenants": {"Tenant", "heteroflow.io/v1alpha1", ""},
+		}[r.URL.Path]
 		if !known || r.URL.Query().Get("watch") == "" {
 			rest(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprintf(w, "%s"+`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n",
-			list.events, list.kind)
+		_, _ = fmt.Fprintf(w, "%s"+`{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n",
+			list.events, list.kind, list.version)
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
 	}))

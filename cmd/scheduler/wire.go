@@ -17,6 +17,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/engine"
+	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -111,10 +112,9 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	if err := p.identify(ctx, cfg, c, counts); err != nil {
 		return nil, err
 	}
-	boundary := tenancy.Separate{}
 	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
 	p.books = &kube.Books{
-		Ledger: ledger.New(boundary), Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
+		Ledger: unknown(), Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
 		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
 		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
 		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
@@ -122,7 +122,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 			p.events.Forged(pod, text)
 		},
 	}
-	if p.cluster, err = kube.NewCluster(c.work, p.books); err != nil {
+	if p.cluster, err = kube.NewCluster(c.work, c.kinds, p.books); err != nil {
 		return nil, err
 	}
 	if cfg.leaderElect {
@@ -131,10 +131,14 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		}
 	}
 	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: p.cluster.Ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
-	p.engine = p.decider(cfg, c, counts, boundary)
+	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
 }
+
+// unknown is a ledger that lets nobody have anything: what is written about tenants
+// is not known yet, and the cluster is not ready before it is.
+func unknown() *ledger.Ledger { return ledger.New(tenancy.New(tenancy.World{})) }
 
 // view is what the metrics read. It is not asked before all is put together.
 func (p *program) view(cfg config) metrics.View {
@@ -148,7 +152,7 @@ func (p *program) view(cfg config) metrics.View {
 	return v
 }
 
-func (p *program) decider(cfg config, c clients, counts *metrics.Metrics, boundary ledger.Boundary) *engine.Engine {
+func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engine.Engine {
 	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
 	if p.leader != nil {
 		binder.Term, binder.Sending, binder.FenceRefused = p.leader.Term, p.clashes.Sending, p.leader.FenceRefused
@@ -181,8 +185,12 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 
 // clients are one for the work, and one for each of what must not wait for it,
 // nor it for that: a flood of events must not keep Bindings waiting for their
-// turn, nor Bindings the renewal of the Lease.
-type clients struct{ work, events, lease kubernetes.Interface }
+// turn, nor Bindings the renewal of the Lease. Those for kinds of our own are apart:
+// the API server has them in JSON only.
+type clients struct {
+	work, events, lease kubernetes.Interface
+	kinds               versioned.Interface
+}
 
 func connect(cfg config) (c clients, err error) {
 	r, err := restConfig(cfg.kubeconfig)
@@ -199,9 +207,24 @@ func connect(cfg config) (c clients, err error) {
 	if c.events, err = kubernetes.NewForConfig(rest.CopyConfig(r)); err != nil {
 		return c, err
 	}
-	c.lease, err = kubernetes.NewForConfig(leaseConfig(cfg, r))
+	if c.lease, err = kubernetes.NewForConfig(leaseConfig(cfg, r)); err != nil {
+		return c, err
+	}
+	c.kinds, err = versioned.NewForConfig(kindsConfig(r))
 	return c, err
 }
+
+// kindsConfig is that of the work, with bounds of its own: what is found of tenants
+// is written as it changes, and nobody waits for it.
+func kindsConfig(work *rest.Config) *rest.Config {
+	r := rest.CopyConfig(work)
+	r.QPS, r.Burst = kindsRequests, kindsRequests
+	r.ContentType, r.AcceptContentTypes = "application/json", "application/json"
+	return r
+}
+
+// kindsRequests bounds the requests about Tenants, at a thousand of them in 20 s.
+const kindsRequests = 50
 
 func restConfig(file string) (*rest.Config, error) {
 	if file == "" {

@@ -9,23 +9,32 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 )
 
 // apiServer speaks as much of the API as is needed here, over real HTTP. It has
-// nodes and pods to list and to watch; everything else is up to other.
+// what clusters follow to list and to watch; everything else is up to other.
 type apiServer struct {
 	*httptest.Server
-	streams bool // takes watches that begin with a list
-	other   http.HandlerFunc
-	nodes   []corev1.Node
-	pods    []corev1.Pod
-	news    chan string // watch events of pods, as JSON
+	streams    bool // takes watches that begin with a list
+	other      http.HandlerFunc
+	nodes      []corev1.Node
+	pods       []corev1.Pod
+	namespaces []corev1.Namespace
+	quotas     []corev1.ResourceQuota
+	tenants    []v1alpha1.Tenant
+	news       chan string            // watch events of pods, as JSON
+	written    map[string]chan string // those of what rules are made of, by resource
+	lacks      atomic.Bool            // the kind Tenant
 
 	mu    sync.Mutex
 	asked []string // guarded by mu: "pods list resourceVersion=...", in the order of arrival
@@ -33,7 +42,10 @@ type apiServer struct {
 
 func newAPIServer(t testing.TB, change ...func(*apiServer)) *apiServer {
 	t.Helper()
-	s := &apiServer{streams: true, other: http.NotFound, news: make(chan string)}
+	s := &apiServer{streams: true, other: http.NotFound, news: make(chan string), written: map[string]chan string{}}
+	for _, resource := range []string{"namespaces", "resourcequotas", "tenants"} {
+		s.written[resource] = make(chan string)
+	}
 	for _, c := range change {
 		c(s)
 	}
@@ -51,6 +63,18 @@ func (s *apiServer) client(t testing.TB) kubernetes.Interface {
 	return client
 }
 
+// own is a client for the kinds of our group.
+func (s *apiServer) own(t testing.TB) versioned.Interface { return newKinds(t, s.URL, nil) }
+
+func newKinds(t testing.TB, host string, through http.RoundTripper) versioned.Interface {
+	t.Helper()
+	client, err := versioned.NewForConfig(&rest.Config{Host: host, QPS: -1, Transport: through})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // newClient speaks JSON, which tests can read.
 func newClient(host string, through http.RoundTripper) (kubernetes.Interface, error) {
 	json := rest.ContentConfig{ContentType: "application/json"}
@@ -58,14 +82,17 @@ func newClient(host string, through http.RoundTripper) (kubernetes.Interface, er
 }
 
 func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
-	resource, isList := strings.CutPrefix(r.URL.Path, "/api/v1/")
+	resource := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/heteroflow.io/v1alpha1/"), "/api/v1/")
+	kind, followed := kindOf(resource)
 	query := r.URL.Query()
 	switch {
-	case !isList || r.Method != http.MethodGet || resource != "pods" && resource != "nodes":
+	case !followed || r.Method != http.MethodGet:
 		s.other(w, r)
+	case kind == v1alpha1.TenantKind && s.lacks.Load():
+		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 	case query.Get("watch") == "":
 		s.note(resource+" list", query)
-		s.list(w, resource)
+		answer(w, map[string]any{"kind": kind + "List", "apiVersion": versionOf(kind), "metadata": metav1.ListMeta{ResourceVersion: "100"}, "items": s.objects(resource)})
 	case query.Get("sendInitialEvents") == "true" && !s.streams:
 		s.note(resource+" stream", query)
 		refuse(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents: is not known")
@@ -73,6 +100,43 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 		s.note(resource+" watch", query)
 		s.watch(w, r, resource, query.Get("sendInitialEvents") == "true")
 	}
+}
+
+// kindOf returns the kind of a resource that clusters follow.
+func kindOf(resource string) (kind string, followed bool) {
+	kind, followed = map[string]string{
+		"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "tenants": v1alpha1.TenantKind,
+	}[resource]
+	return kind, followed
+}
+
+func versionOf(kind string) string {
+	if kind == v1alpha1.TenantKind {
+		return v1alpha1.SchemeGroupVersion.String()
+	}
+	return "v1"
+}
+
+func (s *apiServer) objects(resource string) []any {
+	switch resource {
+	case "nodes":
+		return anyOf(s.nodes)
+	case "pods":
+		return anyOf(s.pods)
+	case "namespaces":
+		return anyOf(s.namespaces)
+	case "resourcequotas":
+		return anyOf(s.quotas)
+	}
+	return anyOf(s.tenants)
+}
+
+func anyOf[T any](all []T) []any {
+	objects := make([]any, len(all))
+	for i := range all {
+		objects[i] = &all[i]
+	}
+	return objects
 }
 
 func (s *apiServer) note(what string, query url.Values) {
@@ -94,36 +158,21 @@ func (s *apiServer) questions(resource string) []string {
 	return slices.DeleteFunc(slices.Clone(s.asked), func(q string) bool { return !strings.HasPrefix(q, resource) })
 }
 
-func (s *apiServer) list(w http.ResponseWriter, resource string) {
-	meta := metav1.ListMeta{ResourceVersion: "100"}
-	if resource == "nodes" {
-		answer(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta, Items: s.nodes})
-		return
-	}
-	answer(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: meta, Items: s.pods})
-}
-
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource string, initial bool) {
 	w.Header().Set("Content-Type", "application/json")
 	flusher := w.(http.Flusher)
-	kind := map[string]string{"nodes": "Node", "pods": "Pod"}[resource]
+	kind, _ := kindOf(resource)
 	if initial {
-		for i := range s.nodes {
-			if resource == "nodes" {
-				_, _ = fmt.Fprintln(w, watchEvent("ADDED", kind, &s.nodes[i]))
-			}
+		for _, object := range s.objects(resource) {
+			_, _ = fmt.Fprintln(w, watchEvent("ADDED", kind, object))
 		}
-		for i := range s.pods {
-			if resource == "pods" {
-				_, _ = fmt.Fprintln(w, watchEvent("ADDED", kind, &s.pods[i]))
-			}
-		}
-		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":"v1","metadata":{"resourceVersion":"100","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", kind)
+		_, _ = fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"kind":%q,"apiVersion":%q,"metadata":{"resourceVersion":"100","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n",
+			kind, versionOf(kind))
 	}
 	flusher.Flush()
-	news := s.news
-	if resource != "pods" {
-		news = nil
+	news := s.written[resource]
+	if resource == "pods" {
+		news = s.news
 	}
 	for {
 		select {
@@ -146,7 +195,7 @@ func watchEvent(kind, of string, object any) string {
 	if err := json.Unmarshal(raw, &fields); err != nil {
 		panic(err)
 	}
-	fields["kind"], fields["apiVersion"] = of, "v1"
+	fields["kind"], fields["apiVersion"] = of, versionOf(of)
 	raw, err = json.Marshal(map[string]any{"type": kind, "object": fields})
 	if err != nil {
 		panic(err)

@@ -11,24 +11,33 @@ import (
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
+
+	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
+	kinds "heteroflow.io/heteroflow/pkg/generated/informers"
 )
 
-// Cluster follows the API server's nodes and pods. Make one with NewCluster.
+// Cluster follows the API server's nodes and pods, and the rules for tenants. Make
+// one with NewCluster.
 type Cluster struct {
 	factory informers.SharedInformerFactory
+	kinds   kinds.SharedInformerFactory
 	books   *Books
+	rules   *Rules
 	pods    corelisters.PodLister
 	nodes   corelisters.NodeLister
 	caches  []cache.DoneChecker // are done once the first lists are here
 	told    []cache.DoneChecker // are done once the books have been told of them
 }
 
-// NewCluster returns a cluster that tells books what it sees, once it runs.
-func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
+// NewCluster returns a cluster that tells books what it sees, once it runs, and has
+// their ledger go by the rules that are written down there.
+func NewCluster(client kubernetes.Interface, own versioned.Interface, books *Books) (*Cluster, error) {
+	slim := newSlimmer().slim
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
-		informers.WithTransform(newSlimmer().slim), informers.WithTweakListOptions(consistent))
+		informers.WithTransform(slim), informers.WithTweakListOptions(consistent))
 	core := factory.Core().V1()
-	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister(), nodes: core.Nodes().Lister()}
+	c := &Cluster{factory: factory, books: books, pods: core.Pods().Lister(), nodes: core.Nodes().Lister(),
+		kinds: kinds.NewSharedInformerFactoryWithOptions(own, 0, kinds.WithTransform(slim), kinds.WithTweakListOptions(consistent))}
 	for name, follow := range map[string]struct {
 		informer cache.SharedIndexInformer
 		handler  cache.ResourceEventHandler
@@ -43,6 +52,11 @@ func NewCluster(client kubernetes.Interface, books *Books) (*Cluster, error) {
 		c.caches = append(c.caches, follow.informer.HasSyncedChecker())
 		c.told = append(c.told, told.HasSyncedChecker())
 	}
+	var err error
+	if c.rules, err = followRules(core, c.kinds.Heteroflow().V1alpha1(), books.Ledger.Govern, books.Logger); err != nil {
+		return nil, err
+	}
+	c.told = append(c.told, c.rules)
 	return c, nil
 }
 
@@ -62,7 +76,8 @@ func consistent(o *metav1.ListOptions) {
 }
 
 // Ready reports whether the books have been told of everything in the first
-// lists. That the informers have it is not enough: their handlers run behind.
+// lists, and the ledger goes by the rules in them. That the informers have it is
+// not enough: their handlers run behind.
 func (c *Cluster) Ready() bool {
 	for _, t := range c.told {
 		if !cache.IsDone(t) {
@@ -78,6 +93,9 @@ func (c *Cluster) Pods() corelisters.PodLister { return c.pods }
 // Nodes finds nodes in what the cluster has seen.
 func (c *Cluster) Nodes() corelisters.NodeLister { return c.nodes }
 
+// Rules returns the rules for tenants, as far as they have been seen.
+func (c *Cluster) Rules() *Rules { return c.rules }
+
 // expiry is how often lingering holds are looked at.
 const expiry = time.Second
 
@@ -85,9 +103,12 @@ const expiry = time.Second
 func (c *Cluster) Run(ctx context.Context) error {
 	c.factory.StartWithContext(ctx)
 	defer c.factory.Shutdown() // waits for the informers, which ctx has ended
-	var start sync.WaitGroup
-	start.Go(func() { c.announce(ctx) })
-	defer start.Wait()
+	c.kinds.StartWithContext(ctx)
+	defer c.kinds.Shutdown()
+	var beside sync.WaitGroup
+	beside.Go(func() { c.rules.run(ctx) })
+	beside.Go(func() { c.announce(ctx) })
+	defer beside.Wait()
 	tick := time.NewTicker(expiry)
 	defer tick.Stop()
 	for {

@@ -24,7 +24,7 @@ import (
 // follow runs a cluster until the test ends.
 func follow(t *testing.T, server *apiServer, books *Books) *Cluster {
 	t.Helper()
-	c, err := NewCluster(server.client(t), books)
+	c, err := NewCluster(server.client(t), server.own(t), books)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestRunEndsWhatLingers(t *testing.T) {
 		s.Now = time.Now
 		s.NodeSeen(newNode("n1", devices))
 		s.PodSeen(boundPod(t, "p"))
-		c, err := NewCluster(fake.NewClientset(newNode("n1", devices)), &s.Books)
+		c, err := NewCluster(fake.NewClientset(newNode("n1", devices)), newKinds(t, "http://api", new(registry)), &s.Books)
 		if err != nil {
 			t.Fatal(err)
 		}

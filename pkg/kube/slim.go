@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
 )
 
@@ -19,7 +20,10 @@ import (
 //     at all (labels, taints);
 //   - a pod that waits for its node: what codec.Request and a Binding go by, all
 //     annotations among them, its wishes about nodes, and who has nominated which;
-//   - a bound pod: what codec.Placement goes by, its end, and its grace period.
+//   - a bound pod: what codec.Placement goes by, its end, and its grace period;
+//   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
+//     status change with every pod, and are Kubernetes' own;
+//   - a Tenant: all but who has written which field of it.
 type slimmer struct {
 	lists lists
 	marks map[string]string // the labels of a pod that we have bound; never edited
@@ -37,8 +41,22 @@ func (s *slimmer) slim(object any) (any, error) {
 		*o = s.pod(o)
 	case *corev1.Node:
 		*o = s.node(o)
+	case *corev1.Namespace:
+		labels := shared(o.Labels)
+		*o = corev1.Namespace{ObjectMeta: identity(&o.ObjectMeta)}
+		o.Labels = labels
+	case *corev1.ResourceQuota:
+		*o = s.quota(o)
+	case *v1alpha1.Tenant:
+		o.ManagedFields = nil
 	}
 	return object, nil
+}
+
+func (s *slimmer) quota(q *corev1.ResourceQuota) corev1.ResourceQuota {
+	slim := corev1.ResourceQuota{ObjectMeta: identity(&q.ObjectMeta), Spec: q.Spec}
+	slim.Spec.Hard = s.lists.one(q.Spec.Hard)
+	return slim
 }
 
 func (s *slimmer) node(n *corev1.Node) corev1.Node {
