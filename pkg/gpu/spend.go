@@ -22,8 +22,8 @@ type Spend struct {
 	// Resource is the one by whose count the containers asked, as Ask.Plugin has
 	// it; "" for the neutral form.
 	Resource string
-	Devices  int64 // a slice counts as one
-	Whole    int64 // of these, cards that are held whole
+	Devices  int64 // containers' parts of cards, a slice counting as one
+	Whole    int64 // cards that are held whole
 	Memory   MiB
 	Cores    Cores
 }
@@ -135,9 +135,9 @@ func (x Excess) String() string {
 	return fmt.Sprintf("%s of %s: %d of %d used, %d asked", x.Limit.Name, x.Limit.Quota, x.Used, x.Limit.Most, x.Asked)
 }
 
-// Check returns the first of the limits that used and asked together pass. One
-// that asked adds nothing to is not passed by it, however much is used: it may
-// have been lowered since.
+// Check returns the first of the limits that used and asked together pass, false
+// when there is none. A limit that asked adds nothing to is not passed by it,
+// however much is used: it may have been lowered since.
 func Check(limits []Limit, used, asked Spending) (Excess, bool) {
 	for i := range limits {
 		l := &limits[i]
@@ -151,22 +151,21 @@ func Check(limits []Limit, used, asked Spending) (Excess, bool) {
 }
 
 // Spending returns what a pod so placed is charged for: what it holds on each
-// card, in full. Of cards that cannot be named only the number is known; the
-// claim on all that there are counts as one.
+// card, in full. Of what containers hold that asked by different resources each
+// is charged, though they may run one after the other. Of cards that cannot be
+// named only the number is known; the claim on all that there are counts as one.
 func (p *Placement) Spending() Spending {
 	var s Spending
-	var done []string
 	for i := range p.Grants {
 		resource := p.Grants[i].Resource
-		if slices.Contains(done, resource) {
-			continue
+		asked := func(g Grant) bool { return g.Resource == resource }
+		if slices.IndexFunc(p.Grants, asked) == i { // the first of its like
+			s.charge(p, resource)
 		}
-		done = append(done, resource)
-		s = s.Plus(p.spendingBy(resource))
 	}
 	for _, f := range p.Foreign {
 		n := int64(f.Cards)
-		if f.Cards == AllCards {
+		if f.Cards < 0 { // AllCards
 			n = 1
 		}
 		s = s.Plus(Spending{{Vendor: f.Vendor, Devices: n, Whole: n, Cores: Cores(n) * MostCores}})
@@ -174,25 +173,32 @@ func (p *Placement) Spending() Spending {
 	return s
 }
 
-// spendingBy returns what the containers hold that asked by way of the resource.
-func (p *Placement) spendingBy(resource string) (s Spending) {
-	some := Placement{}
-	vendors := map[CardID]Vendor{}
-	for _, g := range p.Grants {
-		if g.Resource != resource {
-			continue
-		}
-		some.Grants = append(some.Grants, g)
-		for _, share := range g.Shares {
-			vendors[share.Card] = share.Vendor
-		}
+// charge adds what the containers hold that asked by way of the resource.
+func (s *Spending) charge(p *Placement, resource string) {
+	some := Placement{Grants: p.Grants}
+	others := func(g Grant) bool { return g.Resource != resource }
+	if slices.ContainsFunc(p.Grants, others) {
+		some.Grants = slices.DeleteFunc(slices.Clone(p.Grants), others)
 	}
 	for _, u := range some.Uses() {
-		t := Spend{Vendor: vendors[u.Card], Resource: resource, Devices: int64(u.Use.Slots), Memory: u.Use.Memory, Cores: u.Use.Cores}
+		t := s.at(some.vendor(u.Card), resource)
+		t.Devices += int64(u.Use.Slots)
+		t.Memory += u.Use.Memory
+		t.Cores += u.Use.Cores
 		if u.Use.Exclusive {
-			t.Whole = t.Devices
+			t.Whole++
 		}
-		s = s.Plus(Spending{t})
 	}
-	return s
+}
+
+// vendor returns whose make the card is, by the placement's own record.
+func (p *Placement) vendor(id CardID) Vendor {
+	for i := range p.Grants {
+		for j := range p.Grants[i].Shares {
+			if s := &p.Grants[i].Shares[j]; s.Card == id {
+				return s.Vendor
+			}
+		}
+	}
+	return ""
 }

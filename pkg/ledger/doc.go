@@ -13,11 +13,18 @@
 //
 // What is promised:
 //   - Reserve takes all of a placement or none of it, never gives out more of a
-//     card than it has, never puts anybody beside an exclusive holder, and never
-//     puts two tenants onto one card that the Boundary keeps apart. That is
-//     checked here and nowhere else. Reserving the same again is a no-op.
+//     card than it has, never puts anybody beside an exclusive holder, never puts
+//     two tenants onto one card that the Boundary keeps apart, and never passes a
+//     limit of the Budget, however many ask at once. That is checked here and
+//     nowhere else. Reserving the same again is a no-op.
 //   - Confirm records what the API server says, whatever that leads to: a card
-//     may then hold more than it has, and takes nothing more.
+//     may then hold more than it has, or an account more than its limit, and
+//     takes nothing more.
+//   - Whose a hold is, and what it is charged to, is what the Rules say of its
+//     namespace: those in force, since Govern goes by them about all holds. What
+//     a Placement says of its tenant does not matter.
+//   - Govern ends no hold. Two who may not be together any more divide their card:
+//     it takes nobody until one of them has gone, or they may again.
 //   - A Snapshot never changes. Equal books give equal snapshots, in one order.
 //   - Every method of Ledger is safe for concurrent use, and none does any I/O.
 //

@@ -24,7 +24,7 @@ type Ledger struct {
 
 	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
 
-	spent spent // guarded by mu
+	spent spent // guarded by mu; the sums over holds by account
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
@@ -108,10 +108,10 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 		return ErrUnknownNode
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, l.rules); err != nil {
+	if err := l.spent.admit(h, l.rules); err != nil {
 		return err
 	}
-	if err := l.spent.admit(h, l.rules); err != nil {
+	if err := n.admit(h, l.rules); err != nil {
 		return err
 	}
 	l.put(h)
@@ -272,7 +272,7 @@ func (l *Ledger) Snapshot() Snapshot {
 			l.last.nodes[l.last.index[id]] = l.nodes[id]
 		}
 	}
-	l.last.rules, l.last.spent = l.rules, l.spent.freeze()
+	l.last.rules, l.last.spent = l.rules, l.spent.share()
 	clear(l.changed)
 	l.reshape = false
 	return l.last
@@ -290,10 +290,7 @@ func (l *Ledger) at(pod gpu.PodID) (*Hold, State) {
 
 // put enters h, in place of what the pod held on the same node.
 func (l *Ledger) put(h *Hold) {
-	if old, ok := l.holds[h.Pod]; ok {
-		l.spent.take(old, l.rules)
-	}
-	l.spent.add(h, l.rules)
+	l.spent.replace(l.holds[h.Pod], h, l.rules)
 	l.holds[h.Pod] = h
 	if h.State.after(expire) == none {
 		l.lingering[h.Pod] = struct{}{}
@@ -305,7 +302,7 @@ func (l *Ledger) put(h *Hold) {
 
 // drop takes h out.
 func (l *Ledger) drop(h *Hold) {
-	l.spent.take(h, l.rules)
+	l.spent.replace(h, nil, l.rules)
 	delete(l.holds, h.Pod)
 	delete(l.lingering, h.Pod)
 	l.set(h.Node, without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod }))

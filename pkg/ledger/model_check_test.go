@@ -20,11 +20,14 @@ func (r *run) Check(t *rapid.T) {
 	for id, n := range s.Nodes() {
 		r.checkNode(t, id, n)
 	}
+	r.CheckSpent(t, s)
+	r.CheckPairs(t, s)
+	r.forced = false
 	pods := []gpu.PodID{}
 	for _, id := range podIDs() {
 		h, ok := r.ledger.Hold(id)
 		want, known := r.naive.pods[id]
-		if ok != known || ok && (h.State != want.state || !h.Until.Equal(want.until) || !cmp.Equal(h.Placement, want.p)) {
+		if ok != known || ok && (h.State != want.state || !h.Until.Equal(want.until) || !cmp.Equal(h.Placement, r.naive.owned(want.p))) {
 			t.Fatalf("Hold(%s) = %+v, %t, want %+v", id, h, ok, want)
 		}
 		if known {
@@ -58,7 +61,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 	var want []ledger.Card
 	for _, c := range r.naive.nodes[id].Cards {
 		holders := r.naive.holders(id, c.ID)
-		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID)})
+		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID), Divided: r.naive.mixed(holders)})
 	}
 	if diff := cmp.Diff(want, n.Cards); diff != "" {
 		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
@@ -70,7 +73,7 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 
 func checkFree(t *rapid.T, c *ledger.Card) {
 	left := func(all, used int64) int64 {
-		if c.Closed || c.Fenced || c.Used.Exclusive || used > all {
+		if c.Closed || c.Fenced || c.Divided || c.Used.Exclusive || used > all {
 			return 0
 		}
 		return all - used
@@ -100,7 +103,7 @@ func (r *run) checkPromise(t *rapid.T, id gpu.CardID) {
 		if over(&f.Cards[i], holders) && !forced && !r.loose[id] {
 			t.Fatalf("%s is oversold: %+v", id, holders)
 		}
-		if (crowded(holders) || mixed(holders)) && !forced {
+		if crowded(holders) && !forced {
 			t.Fatalf("%s is shared by whom it must not: %+v", id, holders)
 		}
 	}
@@ -109,7 +112,7 @@ func (r *run) checkPromise(t *rapid.T, id gpu.CardID) {
 // CheckRebuilt: a new ledger that is told the same in another order knows the
 // same, as after a restart.
 func (r *run) CheckRebuilt(t *rapid.T) {
-	again := ledger.New(chain{})
+	again := ledger.New(r.naive.rules)
 	pods := slices.Sorted(slices.Values(r.ledger.Pods()))
 	slices.Reverse(pods)
 	for _, id := range pods {
@@ -131,6 +134,11 @@ func (r *run) CheckRebuilt(t *rapid.T) {
 		m, _ := again.Snapshot().Node(id)
 		if diff := cmp.Diff(n.Cards, m.Cards); diff != "" || n.UsedCPU != m.UsedCPU {
 			t.Fatalf("%s after a restart (-before +after):\n%s", id, diff)
+		}
+	}
+	for _, account := range anyAccounts() {
+		if diff := cmp.Diff(r.ledger.Snapshot().Spent(account), again.Snapshot().Spent(account)); diff != "" {
+			t.Fatalf("account %s after a restart (-before +after):\n%s", account, diff)
 		}
 	}
 }

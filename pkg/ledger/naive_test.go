@@ -16,6 +16,7 @@ type naive struct {
 	nodes  map[gpu.NodeID]ledger.Facts
 	pods   map[gpu.PodID]*naiveHold
 	fences map[gpu.NodeID][]gpu.CardID
+	rules  anyRules
 }
 
 type naiveHold struct {
@@ -27,8 +28,14 @@ type naiveHold struct {
 	forced bool
 }
 
-func newNaive() *naive {
-	return &naive{nodes: map[gpu.NodeID]ledger.Facts{}, pods: map[gpu.PodID]*naiveHold{}}
+func newNaive(rules anyRules) *naive {
+	return &naive{nodes: map[gpu.NodeID]ledger.Facts{}, pods: map[gpu.PodID]*naiveHold{}, rules: rules}
+}
+
+// owned is p as one of the tenant's that its namespace belongs to.
+func (m *naive) owned(p gpu.Placement) gpu.Placement {
+	p.Tenant = m.rules.owner[p.Namespace]
+	return p
 }
 
 // use is what p holds of a card; false when that is nothing.
@@ -93,7 +100,7 @@ func (m *naive) holders(node gpu.NodeID, card gpu.CardID) []ledger.Holder {
 	var all []ledger.Holder
 	for _, id := range m.podsOn(node) {
 		if u, ok := m.use(&m.pods[id].p, card); ok {
-			all = append(all, ledger.Holder{Pod: id, Tenant: m.pods[id].p.Tenant, Use: u})
+			all = append(all, ledger.Holder{Pod: id, Tenant: m.rules.owner[m.pods[id].p.Namespace], Use: u})
 		}
 	}
 	return all
@@ -183,10 +190,18 @@ func (m *naive) wrong(p *gpu.Placement) []error {
 		return []error{ledger.ErrIllegal}
 	}
 	var wrong []error
+	cards := 0
 	for _, id := range allCards() {
 		if u, ok := m.use(p, id); ok {
-			wrong = append(wrong, m.wrongOn(f, id, p.Tenant, u)...)
+			cards++
+			wrong = append(wrong, m.wrongOn(f, id, m.rules.owner[p.Namespace], u)...)
 		}
+	}
+	if cards > 0 && m.rules.closed[p.Namespace] != "" {
+		wrong = append(wrong, ledger.ErrInactive)
+	}
+	if len(m.passes(p)) > 0 {
+		wrong = append(wrong, ledger.ErrQuota)
 	}
 	return wrong
 }
@@ -202,10 +217,8 @@ func (m *naive) wrongOn(f ledger.Facts, id gpu.CardID, tenant gpu.TenantID, u gp
 	if over(&f.Cards[i], joint) || crowded(joint) {
 		wrong = append(wrong, ledger.ErrNoRoom)
 	}
-	for _, o := range others {
-		if !(chain{}).MayShare(o.Tenant, tenant) {
-			wrong = append(wrong, ledger.ErrBoundary)
-		}
+	if m.mixed(append(others, ledger.Holder{Tenant: tenant})) {
+		wrong = append(wrong, ledger.ErrBoundary)
 	}
 	return wrong
 }
@@ -220,10 +233,10 @@ func over(c *gpu.Card, holders []ledger.Holder) bool {
 func crowded(holders []ledger.Holder) bool { return len(holders) > 1 && sum(holders).Exclusive }
 
 // mixed reports whether two of them may not share.
-func mixed(holders []ledger.Holder) bool {
+func (m *naive) mixed(holders []ledger.Holder) bool {
 	for i, a := range holders {
 		for _, b := range holders[:i] {
-			if !(chain{}).MayShare(a.Tenant, b.Tenant) {
+			if !m.rules.MayShare(a.Tenant, b.Tenant) {
 				return true
 			}
 		}
@@ -256,7 +269,7 @@ func (m *naive) confirm(p gpu.Placement) {
 		m.pods[p.Pod] = &naiveHold{p: p, state: ledger.Bound, forced: true}
 		return
 	}
-	if h.p.Node != p.Node || h.p.Tenant != p.Tenant || !m.sameUses(&h.p, &p) {
+	if h.p.Node != p.Node || h.p.Namespace != p.Namespace || !m.sameUses(&h.p, &p) {
 		h.forced = true
 	}
 	h.p, h.until = p, time.Time{}

@@ -128,7 +128,7 @@ func TestReserve(t *testing.T) {
 }
 
 func TestReserveJudgesEveryHolder(t *testing.T) {
-	friends := friendly{"u": "v", "v": "u"}
+	friends := friendly{of: map[gpu.TenantID]gpu.TenantID{"u": "v", "v": "u"}}
 	l := ledger.New(friends)
 	l.SetNode(n1())
 	for _, p := range []gpu.Placement{of("u", pod("o", slice("a", 1, 0))), of("v", pod("p", slice("a", 1, 0)))} {
@@ -136,11 +136,11 @@ func TestReserveJudgesEveryHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	friends["w"] = "v" // w may sit beside v, who is second on the card, or last
+	friends.of["w"] = "v" // w may sit beside v, who is second on the card, or last
 	if err := l.Reserve(of("w", pod("q", slice("a", 1, 0)))); !errors.Is(err, ledger.ErrBoundary) {
 		t.Errorf("beside u and v: %v, want %v", err, ledger.ErrBoundary)
 	}
-	friends["w"] = "u"
+	friends.of["w"] = "u"
 	if err := l.Reserve(of("w", pod("q", slice("a", 1, 0)))); !errors.Is(err, ledger.ErrBoundary) {
 		t.Errorf("beside u and v: %v, want %v", err, ledger.ErrBoundary)
 	}
@@ -151,9 +151,12 @@ func TestReserveJudgesEveryHolder(t *testing.T) {
 }
 
 // friendly lets a tenant sit beside the one that it names.
-type friendly map[gpu.TenantID]gpu.TenantID
+type friendly struct {
+	byName
+	of map[gpu.TenantID]gpu.TenantID
+}
 
-func (f friendly) MayShare(a, b gpu.TenantID) bool { return f[a] == b || f[b] == a }
+func (f friendly) MayShare(a, b gpu.TenantID) bool { return f.of[a] == b || f.of[b] == a }
 
 func TestReserveFollowsTheFacts(t *testing.T) {
 	tests := map[string]struct {

@@ -15,8 +15,8 @@ type Snapshot struct {
 	nodes   []*Node            // ordered by name; never edited
 	index   map[gpu.NodeID]int // node -> its place in nodes; never edited
 	instead map[int]*Node      // place in nodes -> what stands there since With or Without; never edited
-	rules   Rules
-	spent   spent
+	rules   Rules              // those in force; nil in the zero Snapshot
+	spent   spent              // shared, and so never edited
 }
 
 // arrange returns the snapshot of these nodes.
@@ -109,13 +109,13 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 		return s, old.again(&p)
 	}
 	h := newHold(p, none.after(reserve))
-	if err := n.admit(h, s.rules); err != nil {
-		return s, err
-	}
 	if err := s.spent.admit(h, s.rules); err != nil {
 		return s, err
 	}
-	s.spent.add(h, s.rules)
+	if err := n.admit(h, s.rules); err != nil {
+		return s, err
+	}
+	s.spent = s.spent.with(h, s.rules)
 	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, s.rules)), nil
 }
 
@@ -133,7 +133,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 	}
 	for _, h := range n.Holds {
 		if goes(h) {
-			s.spent.take(h, s.rules)
+			s.spent = s.spent.without(h, s.rules)
 		}
 	}
 	return s.replace(build(n.Facts, rest, n.Fences, s.rules))

@@ -75,16 +75,21 @@ type Hold struct {
 	State State
 	Until time.Time // when a Lingering hold ends by itself
 
-	uses []gpu.CardUse // Placement.Uses(), worked out once: each build of the node needs it
+	// Worked out once: each build of the node needs the one, each change of the
+	// rules the other.
+	uses     []gpu.CardUse // Placement.Uses()
+	spending gpu.Spending  // Placement.Spending()
 }
 
 func newHold(p gpu.Placement, s State) *Hold {
-	return &Hold{Placement: p, State: s, uses: p.Uses()}
+	return &Hold{Placement: p, State: s, uses: p.Uses(), spending: p.Spending()}
 }
 
 // in returns the hold in another state, with the time that goes with it.
 func (h *Hold) in(s State, until time.Time) *Hold {
-	return &Hold{Placement: h.Placement, State: s, Until: until, uses: h.uses}
+	other := *h
+	other.State, other.Until = s, until
+	return &other
 }
 
 // of returns the hold as one of another tenant's.

@@ -137,6 +137,11 @@ func describe(c *ledger.Card) string {
 func freeze(s ledger.Snapshot) string {
 	var all strings.Builder
 	out := json.NewEncoder(&all) // one line each, so that a difference is seen where it is
+	for _, account := range append(accounts(), anyAccounts()...) {
+		if err := out.Encode(s.Spent(account)); err != nil {
+			panic(err)
+		}
+	}
 	for id, n := range s.Nodes() {
 		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.UsedCPU, n.UsedMemory} {
 			if err := out.Encode(part); err != nil {

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// spent is what the pods of each account hold together: always the sum over the
+// holds, by the rules in force. The zero value is ready for use.
+type spent struct {
+	by     map[gpu.Account]gpu.Spending // of the accounts that the rules name; those that hold nothing are left out
+	shared bool                         // by is in a snapshot, and so is not edited any more
+}
+
+// admit says why h may not be entered whatever the room: nothing may come from
+// its namespace, or a quota would be passed. Who holds no card is not asked.
+func (s *spent) admit(h *Hold, r Rules) error {
+	if len(h.spending) == 0 {
+		return nil
+	}
+	if _, closed := r.Owner(h.Namespace); closed != "" {
+		return fmt.Errorf("namespace %s: %s: %w", h.Namespace, closed, ErrInactive)
+	}
+	for _, account := range r.Accounts(h.Namespace) {
+		if x, over := gpu.Check(r.Limits(account), s.by[account], h.spending); over {
+			return fmt.Errorf("%s: %w", x, ErrQuota)
+		}
+	}
+	return nil
+}
+
+// replace charges for h in the place of old, either of which may be nil.
+func (s *spent) replace(old, h *Hold, r Rules) {
+	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.spending, h.spending) {
+		return // as nearly always: a bind that is confirmed, a pod that ends
+	}
+	if old != nil {
+		s.change(old, r, gpu.Spending.Minus)
+	}
+	if h != nil {
+		s.change(h, r, gpu.Spending.Plus)
+	}
+}
+
+func (s *spent) change(h *Hold, r Rules, by func(a, b gpu.Spending) gpu.Spending) {
+	if len(h.spending) == 0 {
+		return
+	}
+	for _, account := range r.Accounts(h.Namespace) {
+		s.own()
+		if sum := by(s.by[account], h.spending); len(sum) > 0 {
+			s.by[account] = sum
+		} else {
+			delete(s.by, account)
+		}
+	}
+}
+
+// own makes sure that nobody else sees what is edited.
+func (s *spent) own() {
+	switch {
+	case s.by == nil:
+		s.by = map[gpu.Account]gpu.Spending{}
+	case s.shared:
+		s.by = maps.Clone(s.by)
+	}
+	s.shared = false
+}
+
+// share returns s for a snapshot.
+func (s *spent) share() spent {
+	s.shared = true
+	return *s
+}
+
+// with returns what is spent when h is held too; s stays as it is.
+func (s spent) with(h *Hold, r Rules) spent {
+	s.shared = true
+	s.replace(nil, h, r)
+	return s.share()
+}
+
+// without returns what is spent when h is held no more; s stays as it is.
+func (s spent) without(h *Hold, r Rules) spent {
+	s.shared = true
+	s.replace(h, nil, r)
+	return s.share()
+}
+
+// Purse is what pods of one namespace may still take, at the moment of a snapshot.
+// The zero Purse has no bottom.
+type Purse struct {
+	accounts []purse
+}
+
+type purse struct {
+	limits []gpu.Limit
+	used   gpu.Spending
+}
+
+// Purse returns that of the namespace.
+func (s Snapshot) Purse(namespace string) Purse {
+	var p Purse
+	if s.rules == nil {
+		return p
+	}
+	for _, account := range s.rules.Accounts(namespace) {
+		if limits := s.rules.Limits(account); len(limits) > 0 {
+			p.accounts = append(p.accounts, purse{limits, s.spent.by[account]})
+		}
+	}
+	return p
+}
+
+// Limited reports whether there is any limit.
+func (p Purse) Limited() bool { return len(p.accounts) > 0 }
+
+// Equal reports whether q leaves as much as p.
+func (p Purse) Equal(q Purse) bool {
+	return slices.EqualFunc(p.accounts, q.accounts, func(a, b purse) bool {
+		return slices.Equal(a.limits, b.limits) && slices.Equal(a.used, b.used)
+	})
+}
+
+// Check returns the first limit that asked would pass, false when there is none.
+// Reserve answers alike, as long as nothing changes.
+func (p Purse) Check(asked gpu.Spending) (gpu.Excess, bool) {
+	for i := range p.accounts {
+		if x, over := gpu.Check(p.accounts[i].limits, p.accounts[i].used, asked); over {
+			return x, true
+		}
+	}
+	return gpu.Excess{}, false
+}
+
+// Owner is that of the rules: whose pods of the namespace are, and why nothing new
+// may come from there.
+func (s Snapshot) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
+	if s.rules == nil {
+		return "", gpu.TenantInactive
+	}
+	return s.rules.Owner(namespace)
+}
+
+// Spent returns what the account is charged for. It is never edited.
+func (s Snapshot) Spent(a gpu.Account) gpu.Spending { return s.spent.by[a] }
