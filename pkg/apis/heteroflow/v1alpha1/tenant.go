@@ -10,8 +10,8 @@ const (
 
 // Conditions of a Tenant. Each is True while all is well.
 const (
-	// TenantNamespacesResolved is False while a namespace that this Tenant claims
-	// is also another's: its pods then share cards with nobody.
+	// TenantNamespacesResolved is False while a namespace that this Tenant claims is
+	// also claimed by another: its pods then share cards with nobody.
 	TenantNamespacesResolved = "NamespacesResolved"
 	// TenantCardsSeparated is False while pods of this tenant sit on a card beside
 	// a tenant that they may not share with, as after the end of a sharing group.
@@ -34,8 +34,10 @@ const (
 //
 // A namespace belongs to the Tenant that claims it in its spec, or that the label
 // heteroflow.io/tenant of the namespace names, never to one that anything says
-// which the author of a pod can write. A namespace of no Tenant is a tenant of its
-// own. The pods of a namespace that two Tenants claim share cards with nobody.
+// which the author of a pod can write. A namespace that is claimed by none is a
+// tenant of its own. The pods of one that two Tenants claim share cards with nobody,
+// not even with each other, and count against the quotas of both. A label that names
+// no Tenant there is keeps new pods of the namespace from getting cards.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -101,7 +103,7 @@ type TenantSpec struct {
 	Quota *TenantQuota `json:"quota,omitempty"`
 
 	// MaxPriority is the highest heteroflow.io/priority that the tenant's pods may
-	// ask for. 0 to 100. Left out: as high as there is.
+	// have: those that ask for more get this. 0 to 100. Left out: as high as there is.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
