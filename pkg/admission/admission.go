@@ -4,11 +4,14 @@
 // where the policy wants them. Keys that only the scheduler writes are taken off
 // every new pod, and nobody changes them later. A pod that could never run, that
 // others have changed back, or whose author has written a key that would be
-// silently ignored, is refused with all that is wrong. Wishes that come to
-// nothing are answered with a warning.
+// silently ignored, is refused with all that is wrong. So is one that asks for more
+// than a quota allows at all. Wishes that come to nothing, and what makes the pod
+// wait though it is let in, are answered with a warning. A priority above what the
+// tenant may ask for is lowered; a class of the author's own above it is refused.
 //
-// It goes by the pod and the settings alone. A repeat changes nothing. It does
-// not look at the cluster: whether a pod fits is decided when it is scheduled.
+// It goes by the pod, the settings, and what it is told of the tenant. A repeat
+// changes nothing. It does not look at nodes: whether a pod fits is decided when it
+// is scheduled, and so is what its quota leaves it.
 package admission
 
 import (
@@ -22,6 +25,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/policy"
 )
 
@@ -30,6 +34,11 @@ type Rules struct {
 	Settings policy.Settings
 	// Scheduler is the schedulerName of our kube-scheduler.
 	Scheduler string
+	// Foresee says what a request has to expect; nil: nothing is in its way.
+	Foresee func(*gpu.Request) Outlook
+	// MaxPriority returns the highest priority that pods of the namespace may ask
+	// for, false if that is not known for sure; nil: any.
+	MaxPriority func(namespace string) (most int, known bool)
 }
 
 // review is a request that can be judged.
@@ -39,6 +48,9 @@ type review struct {
 	pod      *corev1.Pod
 	before   *corev1.Pod // of an update
 	raw      []byte      // pod, with the fields that we do not know
+	// namespace is that of the request: the pod may lack it, or say another.
+	namespace string
+	outlook   Outlook // of a new pod that is ours, once it is judged
 }
 
 // mirrors reports whether a kubelet shows a pod that it runs in any case.
@@ -68,7 +80,7 @@ func read(q *admissionv1.AdmissionRequest) (*review, error) {
 	if q.SubResource != "" {
 		return nil, fmt.Errorf("request.subResource: %s is not the pod itself", q.SubResource)
 	}
-	v := &review{fromNode: slices.Contains(q.UserInfo.Groups, nodes), raw: q.Object.Raw}
+	v := &review{fromNode: slices.Contains(q.UserInfo.Groups, nodes), raw: q.Object.Raw, namespace: q.Namespace}
 	var err error
 	switch q.Operation {
 	case admissionv1.Create:

@@ -2,6 +2,8 @@ package admission
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -26,9 +28,11 @@ func (r Rules) Mutate(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionRe
 	answer.Warnings = p.strip()
 	// What names its node is not scheduled; whether it may is for Validate.
 	if r.ours(v.pod) && v.pod.Spec.NodeName == "" {
-		if err := r.adopt(v, &p); err != nil {
+		lowered, err := r.adopt(v, &p)
+		if err != nil {
 			return nil, err
 		}
+		answer.Warnings = append(answer.Warnings, lowered...)
 	}
 	if len(p.operations) > 0 {
 		kind := admissionv1.PatchTypeJSONPatch
@@ -53,49 +57,74 @@ func (p *patch) strip() (warnings []string) {
 	return warnings
 }
 
-// adopt makes the pod one of our scheduler's.
-func (r Rules) adopt(v *review, p *patch) error {
+// adopt makes the pod one of our scheduler's, and says where it does not get what it
+// asks for.
+func (r Rules) adopt(v *review, p *patch) (warnings []string, err error) {
 	if v.pod.Spec.SchedulerName != r.Scheduler {
 		p.add(r.Scheduler, "spec", "schedulerName")
 	}
 	record := codec.Numbers(v.pod)
 	p.annotate(codec.AnnotationContainers, record)
-	p.prioritise()
+	warnings = r.prioritise(v, p)
 	if r.Settings.Injection != policy.InjectionDownwardAPI {
-		return nil
+		return warnings, nil
 	}
 	numbered := v.pod.DeepCopy()
 	setAnnotation(numbered, codec.AnnotationContainers, record)
 	request, err := codec.Request(numbered, r.Settings)
 	if err != nil {
-		return nil // Validate refuses the pod
+		return warnings, nil // Validate refuses the pod
 	}
 	byContainer, err := variables(&request)
 	if err != nil {
-		return nil // likewise
+		return warnings, nil // likewise
 	}
-	return p.inject(v.raw, byContainer)
+	return warnings, p.inject(v.raw, byContainer)
 }
 
-// prioritise sets the class of the pod's priority and its value: the plugin that
-// looks values up has run by now, and runs again only to compare.
-func (p *patch) prioritise() {
-	n, named, err := codec.Priority(p.pod)
-	class := p.pod.Spec.PriorityClassName
-	switch {
-	case err != nil, checkPriority(p.pod) != nil:
-		return // Validate refuses the pod
-	case !named && class != "":
-		return
-	case !named:
-		n = codec.DefaultPriority
+// prioritise sets the class of the pod's priority and its value, no higher than the
+// tenant may have it: the plugin that looks values up has run by now, and runs again
+// only to compare.
+func (r Rules) prioritise(v *review, p *patch) (warnings []string) {
+	n, asked, ok := wanted(p.pod)
+	if !ok {
+		return nil
 	}
-	if class == "" {
-		p.add(codec.PriorityClass(n), "spec", "priorityClassName")
+	_, named := p.pod.Annotations[codec.AnnotationPriority]
+	if most, known := r.most(v.namespace); known && n > most { // while it is not known Validate refuses the pod
+		if asked {
+			warnings = []string{fmt.Sprintf("priority %d is lowered to %d, the most that the Tenant of namespace %s allows (spec.maxPriority)", n, most, v.namespace)}
+		}
+		if n = most; named {
+			p.annotate(codec.AnnotationPriority, strconv.Itoa(n))
+		}
+	} else if asked && !named {
+		return nil // its class and value stay
+	}
+	if class := codec.PriorityClass(n); p.pod.Spec.PriorityClassName != class {
+		p.add(class, "spec", "priorityClassName")
 	}
 	if p.pod.Spec.Priority == nil || *p.pod.Spec.Priority != int32(n) {
 		p.add(n, "spec", "priority")
 	}
+	return warnings
+}
+
+// wanted returns the priority that the pod is to have, and whether its author asked
+// for it; false if it has a class of its own, or contradicts itself.
+func wanted(pod *corev1.Pod) (n int, asked, ok bool) {
+	n, named, err := codec.Priority(pod)
+	class := pod.Spec.PriorityClassName
+	switch {
+	case err != nil, checkPriority(pod) != nil:
+		return 0, true, false // Validate refuses the pod
+	case named:
+		return n, true, true
+	case class == "":
+		return codec.DefaultPriority, false, true
+	}
+	n, ours := codec.ClassPriority(class)
+	return n, true, ours
 }
 
 func setAnnotation(pod *corev1.Pod, key, value string) {

@@ -40,7 +40,13 @@ func creation(pod []byte) *admissionv1.AdmissionRequest {
 // mutated returns the pod as the API server would change it by the answer.
 func mutated(t testing.TB, r Rules, pod []byte) (after []byte, answer *admissionv1.AdmissionResponse) {
 	t.Helper()
-	answer, err := r.Mutate(creation(pod))
+	return mutatedBy(t, r, creation(pod))
+}
+
+func mutatedBy(t testing.TB, r Rules, q *admissionv1.AdmissionRequest) (after []byte, answer *admissionv1.AdmissionResponse) {
+	t.Helper()
+	pod := q.Object.Raw
+	answer, err := r.Mutate(q)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,12 +76,16 @@ func (r Rules) judgeNew(v *review) error {
 // judgeAsks judges what our scheduler would be asked.
 func (r Rules) judgeAsks(v *review) []error {
 	request, err := codec.Request(v.pod, r.Settings)
-	errs := []error{err, checkPriority(v.pod)}
+	errs := []error{err, checkPriority(v.pod), r.checkCap(v)}
 	if v.pod.Spec.NodeName == "" {
 		errs = append(errs, r.checkAdopted(v.pod))
 	}
 	if err == nil && r.Settings.Injection == policy.InjectionDownwardAPI {
 		errs = append(errs, checkVariables(v, &request))
+	}
+	if err == nil {
+		v.outlook = r.foresee(v, request)
+		errs = append(errs, v.outlook.never(&request))
 	}
 	return errs
 }

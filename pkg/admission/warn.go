@@ -8,8 +8,9 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 )
 
-// warnings names the wishes that are written or taken back in vain: they are no
-// fault, but their author waits for something that does not come.
+// warnings names the wishes that are written or taken back in vain, and what the pod
+// waits for: they are no fault, but their author waits for something that does not
+// come, or not soon.
 func (r Rules) warnings(v *review) (all []string) {
 	if v.mirrors() {
 		return nil // nobody reads a kubelet's warnings
@@ -23,7 +24,7 @@ func (r Rules) warnings(v *review) (all []string) {
 			all = append(all, fmt.Sprintf("annotation %s has no effect%s", key, why))
 		}
 	}
-	return all
+	return append(all, v.outlook.warnings(v.namespace)...)
 }
 
 // vain says why a wish that was written or taken back changes nothing, "" if it

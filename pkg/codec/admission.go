@@ -137,7 +137,19 @@ const DefaultPriority = 50
 
 // PriorityClass names the class whose value is n: kube-scheduler's queue knows
 // nothing but classes.
-func PriorityClass(n int) string { return "heteroflow-" + strconv.Itoa(n) }
+func PriorityClass(n int) string { return priorityClass + strconv.Itoa(n) }
+
+const priorityClass = "heteroflow-" // <n>
+
+// ClassPriority returns the value of a class that PriorityClass names, false of any
+// other.
+func ClassPriority(class string) (n int, ok bool) {
+	n, err := wholeUpTo(strings.TrimPrefix(class, priorityClass), mostPriority)
+	if err != nil || class != PriorityClass(n) {
+		return 0, false
+	}
+	return n, true
+}
 
 // visibility is the variable by which a vendor's cards are shown to a container.
 type visibility struct {

@@ -192,3 +192,17 @@ func TestShowsCards(t *testing.T) {
 		}
 	}
 }
+
+// The classes are those of PriorityClass and no others, however alike.
+func TestClassPriority(t *testing.T) {
+	for n := range mostPriority + 1 {
+		if got, ok := ClassPriority(PriorityClass(n)); !ok || got != n {
+			t.Errorf("ClassPriority(%s) = %d, %t", PriorityClass(n), got, ok)
+		}
+	}
+	for _, class := range []string{"", "50", "heteroflow-", "heteroflow-101", "heteroflow--1", "heteroflow-050", "heteroflow-+5", "heteroflow-5 ", "Heteroflow-5", "heteroflow-heteroflow-5", "mine"} {
+		if got, ok := ClassPriority(class); ok || got != 0 {
+			t.Errorf("ClassPriority(%q) = %d, %t", class, got, ok)
+		}
+	}
+}

@@ -59,7 +59,7 @@ var wishes = [...]wish{
 		value: "`true`: all cards on one NUMA node, whichever; cards that report none are not taken. `false`", absent: "`false`",
 	}, {
 		key: AnnotationPriority, read: judge(judgePriority),
-		value: "0..100, higher first", absent: "that of the pod's priorityClassName, else 50",
+		value: "0..100, higher first; lowered, with a warning, to what the namespace's Tenant allows (`spec.maxPriority`)", absent: "that of the pod's priorityClassName, else 50",
 	}, {
 		key: AnnotationTaskType, read: judge(among(training, "inference", "batch")),
 		value: "`training`, `inference`, `batch`", absent: "`batch`",

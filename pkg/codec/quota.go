@@ -23,15 +23,15 @@ func Quota(q *corev1.ResourceQuota) (read tenancy.Quota, uncounted []string) {
 	scope := scoped(&q.Spec)
 	for _, name := range slices.Sorted(maps.Keys(q.Spec.Hard)) {
 		of := unprefixed(name)
-		f := formOf(of)
+		f, field := formOf(of), hardField(string(name))
 		switch {
 		case f == nil && strings.HasPrefix(string(of), own):
-			uncounted = append(uncounted, fmt.Sprintf("spec.hard[%s]: %s is no resource", name, of))
+			uncounted = append(uncounted, fmt.Sprintf("%s: %s is no resource", field, of))
 		case f == nil:
 		case scope != "":
-			uncounted = append(uncounted, fmt.Sprintf("spec.hard[%s]: a quota with %s is not counted for cards; write one without", name, scope))
+			uncounted = append(uncounted, fmt.Sprintf("%s: a quota with %s is not counted for cards; write one without", field, scope))
 		case of == f.percent:
-			uncounted = append(uncounted, fmt.Sprintf("spec.hard[%s]: percentages of unlike cards have no sum; write %s", name, f.memory))
+			uncounted = append(uncounted, fmt.Sprintf("%s: percentages of unlike cards have no sum; write %s", field, f.memory))
 		default:
 			l := f.limit(of, q.Spec.Hard[name])
 			l.Quota, l.Name = "ResourceQuota "+q.Namespace+"/"+q.Name, string(name)
@@ -40,6 +40,9 @@ func Quota(q *corev1.ResourceQuota) (read tenancy.Quota, uncounted []string) {
 	}
 	return read, uncounted
 }
+
+// hardField returns where a line of a ResourceQuota stands.
+func hardField(name string) string { return "spec.hard[" + name + "]" }
 
 // scoped returns the field that has the quota count some pods only, "" if it counts
 // all.

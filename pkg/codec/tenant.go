@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,9 +109,20 @@ func tenantLimits(name string, q *v1alpha1.TenantQuota) (all []gpu.Limit, errs [
 		if most < 0 {
 			errs = append(errs, fmt.Errorf("spec.quota.%s.limit: %d is less than 0", line.name, most))
 		}
-		all = append(all, gpu.Limit{Quota: "Tenant " + name, Name: line.name, Measure: line.measure, Most: max(0, most)})
+		all = append(all, gpu.Limit{Quota: ofTenant + name, Name: line.name, Measure: line.measure, Most: max(0, most)})
 	}
 	return all, errs
+}
+
+// ofTenant begins the name of a Tenant's quota.
+const ofTenant = "Tenant "
+
+// LimitField returns where in the object that a limit was read from it stands.
+func LimitField(l *gpu.Limit) string {
+	if strings.HasPrefix(l.Quota, ofTenant) {
+		return "spec.quota." + l.Name + ".limit"
+	}
+	return hardField(l.Name)
 }
 
 // claims returns the namespaces with the Tenants that claim each: by its name, by

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -87,6 +88,20 @@ func TestTenant(t *testing.T) {
 				t.Errorf("tenant (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A limit's field is one of the object that it was read from.
+func TestLimitField(t *testing.T) {
+	tenant, _ := Tenant(tenantWith("blue", v1alpha1.TenantSpec{Quota: &v1alpha1.TenantQuota{Cards: amount(8), MemoryMiB: amount(1), Cores: amount(0)}}))
+	quota, _ := Quota(quotaWith("requests.nvidia.com/gpu", "2"))
+	var got []string
+	for _, l := range slices.Concat(tenant.Limits, quota.Limits) {
+		got = append(got, LimitField(&l))
+	}
+	want := []string{"spec.quota.cards.limit", "spec.quota.memoryMiB.limit", "spec.quota.cores.limit", "spec.hard[requests.nvidia.com/gpu]"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("fields (-want +got):\n%s", diff)
 	}
 }
 
@@ -267,4 +282,35 @@ func BenchmarkWorld(b *testing.B) {
 	for b.Loop() {
 		World(tenants, namespaces, quotas)
 	}
+}
+
+// FuzzTenant: whatever a Tenant says, what is read of it is within bounds, and with
+// a fault it is closed. A namespace is claimed just when a name, a label or the
+// selector says so.
+func FuzzTenant(f *testing.F) {
+	f.Add(`{"namespaces":{"names":["n"],"selector":{"matchLabels":{"a":"b"}}},"sharingGroups":["g"],"quota":{"cards":{"limit":8}}}`, "a", "b", "t")
+	f.Add(`{"namespaces":{"selector":{"matchExpressions":[{"key":"a b","operator":"In"}]}},"maxPriority":-1,"quota":{"cores":{"limit":-8}}}`, "a b", "", "")
+	f.Add(`{"namespaces":{"selector":{}},"active":false,"sharingGroups":[""],"maxPriority":2147483647}`, TenantLabel, "t", "x")
+	f.Fuzz(func(t *testing.T, spec, key, value, label string) {
+		tenant := tenantWith("t", v1alpha1.TenantSpec{})
+		if json.Unmarshal([]byte(spec), &tenant.Spec) != nil {
+			t.Skip()
+		}
+		n := namespaceWith("n", TenantLabel, label, key, value)
+		w, faults := World([]*v1alpha1.Tenant{tenant}, []*corev1.Namespace{n}, nil)
+		read, err := w.Tenants[0], faults.Tenants["t"]
+		if err != nil && (!read.Inactive || read.Groups != nil) || read.MaxPriority < 0 || read.MaxPriority > tenancy.MostPriority {
+			t.Fatalf("read as %+v, %v", read, err)
+		}
+		for _, l := range read.Limits {
+			if l.Most < 0 {
+				t.Fatalf("limit %+v", l)
+			}
+		}
+		selector, err := metav1.LabelSelectorAsSelector(tenant.Spec.Namespaces.Selector)
+		claimed := n.Labels[TenantLabel] == "t" || slices.Contains(tenant.Spec.Namespaces.Names, "n") || err == nil && selector.Matches(labels.Set(n.Labels))
+		if got := slices.Contains(w.Namespaces[0].Claims, "t"); got != claimed {
+			t.Fatalf("claimed: %t, want %t by %s", got, claimed, spec)
+		}
+	})
 }
