@@ -14,7 +14,7 @@ import (
 // each container of a bound pod has. Others read it, so its fields are API.
 type allocation struct {
 	Version    int              `json:"version"`
-	Tenant     gpu.TenantID     `json:"tenant"`
+	Tenant     gpu.TenantID     `json:"tenant"`  // whose the pod was when it was bound; for people
 	BoundAt    string           `json:"boundAt"` // RFC 3339, UTC, whole seconds
 	Epoch      int64            `json:"epoch"`
 	Containers []allocatedCards `json:"containers"`

@@ -234,7 +234,7 @@ func TestSpellingsOfHAMi(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := Request(wishing(tc.annotations...), policy.Default())
 			sameFaults(t, err)
-			tc.want.Pod, tc.want.Namespace, tc.want.Name, tc.want.Tenant, tc.want.Asks = got.Pod, got.Namespace, got.Name, got.Tenant, got.Asks
+			tc.want.Pod, tc.want.Namespace, tc.want.Name, tc.want.Asks = got.Pod, got.Namespace, got.Name, got.Asks
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
@@ -349,7 +349,7 @@ func TestAnnotationsOfAuthors(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			pod := podWith(app("main", "heteroflow.io/gpu", "1"), annotated(tc.annotations...))
-			tc.want.Pod, tc.want.Namespace, tc.want.Name, tc.want.Tenant = "7d9c", "team-a", "train-0", "team-a"
+			tc.want.Pod, tc.want.Namespace, tc.want.Name = "7d9c", "team-a", "train-0"
 			tc.want.Asks = []gpu.Ask{{Container: "main", Count: 1, Whole: true}}
 			got, err := Request(pod, policy.Default())
 			sameFaults(t, err)

@@ -22,6 +22,7 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 		CPU:              gpu.MilliCPU(milli(node.Status.Allocatable[corev1.ResourceCPU])),
 		Memory:           gpu.Bytes(value(node.Status.Allocatable[corev1.ResourceMemory])),
 		BootID:           node.Status.NodeInfo.BootID,
+		Dedicated:        node.Labels[TenantLabel],
 	}
 	cards, err := readInventory(node)
 	if err == nil {

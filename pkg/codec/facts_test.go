@@ -142,6 +142,7 @@ func TestFactsOfTheNode(t *testing.T) {
 		"cordoned":          {nodeWith(func(n *corev1.Node) { n.Spec.Unschedulable = true }), ledger.Facts{ID: "n1", Unavailable: true}},
 		"softly tainted":    {nodeWith(taint(corev1.TaintEffectPreferNoSchedule)), ledger.Facts{ID: "n1", PreferNoSchedule: true}},
 		"tainted":           {nodeWith(taint(corev1.TaintEffectNoSchedule)), ledger.Facts{ID: "n1"}},
+		"for one tenant":    {nodeWith(labelled("heteroflow.io/tenant", "blue")), ledger.Facts{ID: "n1", Dedicated: "blue"}},
 		"an absurd machine": {nodeWith(allocatable("cpu", "9e18", "memory", "-5")), ledger.Facts{ID: "n1", CPU: mostCounted}},
 	}
 	for name, tc := range tests {

@@ -50,14 +50,15 @@ func BoundIn(pod *corev1.Pod) (epoch int64, ours bool) {
 // Placement returns what a bound pod holds: the cards of its allocation; or, if
 // it asks for cards and has no allocation that can be believed, a claim on every
 // card that it may be on; both, if the containers are shown other cards than the
-// record has. Its main memory and processors count in any case.
+// record has. Its main memory and processors count in any case. Whose the pod is
+// the ledger finds out: who may sit beside whom is never taken from what a pod's
+// author can write, the tenant in the record included.
 func Placement(pod *corev1.Pod) gpu.Placement {
 	p := gpu.Placement{
 		Pod:       gpu.PodID(pod.UID),
 		Namespace: pod.Namespace,
 		Name:      pod.Name,
 		Node:      gpu.NodeID(pod.Spec.NodeName),
-		Tenant:    gpu.TenantID(pod.Namespace),
 	}
 	p.CPU, p.Memory = mainResources(pod)
 	_, grants, err := allocated(pod)
@@ -97,10 +98,6 @@ func allocated(pod *corev1.Pod) (allocation, []gpu.Grant, error) {
 	a, err := decodeAllocation(text)
 	if err != nil {
 		return allocation{}, nil, err
-	}
-	// Who may sit beside whom is never taken from what a pod's author can write.
-	if a.Tenant != gpu.TenantID(pod.Namespace) {
-		return allocation{}, nil, fmt.Errorf("made for tenant %s", a.Tenant)
 	}
 	wanted, err := asks(pod, policy.SliceCoresByForm)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"heteroflow.io/heteroflow/pkg/policy"
 )
 
-// Request reads what an unbound pod asks for. The error is all its faults, each
-// naming its field: the request is invalid then, and has no asks. A pod that
-// asks for no card has no asks and no error.
+// Request reads what an unbound pod asks for, but not whose it is: the engine
+// finds that out by its namespace. The error is all its faults, each naming its
+// field: the request is invalid then, and has no asks. A pod that asks for no card
+// has no asks and no error.
 func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 	r := gpu.Request{
 		Pod:             gpu.PodID(pod.UID),
 		Namespace:       pod.Namespace,
 		Name:            pod.Name,
-		Tenant:          gpu.TenantID(pod.Namespace),
 		Priority:        or(pod.Spec.Priority, 0),
 		NUMA:            gpu.NoNUMA,
 		SoftPreferences: softPreferences(&pod.Spec),

@@ -21,7 +21,7 @@ func TestRequest(t *testing.T) {
 	pod.Spec.Priority = &priority
 	pod.Spec.Overhead = quantities("cpu", "100m")
 	want := gpu.Request{
-		Pod: "7d9c", Namespace: "team-a", Name: "train-0", Tenant: "team-a", Priority: 70,
+		Pod: "7d9c", Namespace: "team-a", Name: "train-0", Priority: 70,
 		Asks:   []gpu.Ask{{Container: "main", Number: 1, Vendor: gpu.Nvidia, Count: 1, Plugin: "nvidia.com/gpu", Whole: true}},
 		CPU:    3100, // the init container's, and the overhead
 		Memory: 1 << 30,
@@ -40,7 +40,7 @@ func TestRequestWithoutCards(t *testing.T) {
 	pod := podWith(app("main"), requesting("cpu", "100m"), annotated("heteroflow.io/nonsense", "1", "heteroflow.io/numa", "x", AnnotationContainers, "["))
 	got, err := Request(pod, policy.Default())
 	sameFaults(t, err)
-	want := gpu.Request{Pod: "7d9c", Namespace: "team-a", Name: "train-0", Tenant: "team-a", CPU: 100, NUMA: gpu.NoNUMA}
+	want := gpu.Request{Pod: "7d9c", Namespace: "team-a", Name: "train-0", CPU: 100, NUMA: gpu.NoNUMA}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}

@@ -19,7 +19,7 @@ func pool(nodes int) (cluster, []gpu.NodeID) {
 	for _, id := range ids[:nodes/2] {
 		for card, share := range []gpu.Share{{Memory: 1000, Cores: 100, Exclusive: true}, {Memory: 300, Cores: 30}} {
 			share.Card = gpu.CardID(fmt.Sprintf("%s-d%d", id, card))
-			c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(share.Card), Node: id, Tenant: "red", Grants: []gpu.Grant{{Shares: []gpu.Share{share}}}})
+			c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(share.Card), Node: id, Namespace: "ns", Grants: []gpu.Grant{{Shares: []gpu.Share{share}}}})
 		}
 	}
 	return c, ids

@@ -166,15 +166,16 @@ func refusedBy(err error) gpu.Reason {
 	return gpu.BindConflict
 }
 
-// giveWay waits for pods of higher priority that are on their way to the node, if
-// there is room for the request, but not after them. kube-scheduler has taken
-// them first, and what it binds in the background arrives in any order.
+// giveWay waits for pods of higher priority that are on their way to the node, or
+// that are to take of the same quotas, if there is room for the request, but not
+// after them. kube-scheduler has taken them first, and what it binds in the
+// background arrives in any order.
 func (e *Engine) giveWay(ctx context.Context, longest time.Duration, r *gpu.Request, node gpu.NodeID) {
 	ctx, stop := context.WithTimeout(ctx, longest)
 	defer stop()
 	for {
 		now := e.cfg.Now()
-		ahead, until, change := e.hints.ahead(r, node, now)
+		ahead, until, change := e.hints.ahead(r, e.rivals(r, node), now)
 		if len(ahead) == 0 || !e.fits(r, node) || e.fits(r, node, ahead...) {
 			return
 		}
@@ -187,6 +188,12 @@ func (e *Engine) giveWay(ctx context.Context, longest time.Duration, r *gpu.Requ
 	}
 }
 
+// rivals says which placements may take what the request wants on the node.
+func (e *Engine) rivals(r *gpu.Request, node gpu.NodeID) func(*gpu.Placement) bool {
+	limited := e.cfg.Ledger.Snapshot().Purse(r.Namespace).Limited()
+	return func(p *gpu.Placement) bool { return limited || p.Node == node }
+}
+
 // fits reports whether the request fits the node once these have arrived.
 func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) bool {
 	state := e.view(r)
@@ -197,13 +204,16 @@ func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) b
 	}
 	n, ok := state.Node(node)
 	s := stand(r, state)
-	return ok && s.judge(e.cfg.Pipeline(), n, &pipeline.Scratch{}).OK()
+	return ok && s.fits(e.cfg.Pipeline(), n)
 }
 
+// figures are those of the refusal, as they stand in its text.
 func figures(v pipeline.Verdict) string {
 	switch {
 	case v.Limit != nil:
 		return fmt.Sprintf(" (%s)", gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want})
+	case v.Closed > 0:
+		return fmt.Sprintf(" (%d cards closed; left: %d of %d %s)", v.Closed, v.Have, v.Want, v.Reason.Info().Unit)
 	case v.Want == 0:
 		return ""
 	}

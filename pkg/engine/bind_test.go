@@ -23,7 +23,7 @@ func TestBind(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := gpu.Placement{
-		Pod: "a", Namespace: "ns", Name: "a", Node: "n1", Tenant: "red",
+		Pod: "a", Namespace: "ns", Name: "a", Node: "n1", Tenant: "ns",
 		Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{{
 			Card: "n1-d0", Vendor: gpu.Nvidia, Memory: 1000, Cores: 100, Exclusive: true, Isolation: gpu.IsolationExclusive,
 		}}}},
@@ -177,7 +177,7 @@ func TestBindEnds(t *testing.T) {
 // mustReserve gives a whole card, which is named after its node, to a pod.
 func mustReserve(c cluster, pod gpu.PodID, card gpu.CardID) {
 	node, _, _ := strings.Cut(string(card), "-")
-	err := c.ledger.Reserve(gpu.Placement{Pod: pod, Node: gpu.NodeID(node), Tenant: "red", Grants: []gpu.Grant{{
+	err := c.ledger.Reserve(gpu.Placement{Pod: pod, Node: gpu.NodeID(node), Namespace: "ns", Grants: []gpu.Grant{{
 		Shares: []gpu.Share{{Card: card, Memory: 1000, Cores: 100, Exclusive: true}},
 	}}})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
-	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // behaviour is what happens to a Binding on its way.
@@ -345,7 +344,7 @@ func cards(node gpu.NodeID, n int) []gpu.Card {
 
 // pod returns the request of the pod ns/name with the UID name.
 func pod(name string, asks ...gpu.Ask) gpu.Request {
-	r := gpu.Request{Pod: gpu.PodID(name), Namespace: "ns", Name: name, Tenant: "red", NUMA: gpu.NoNUMA, Asks: asks}
+	r := gpu.Request{Pod: gpu.PodID(name), Namespace: "ns", Name: name, NUMA: gpu.NoNUMA, Asks: asks}
 	for i := range r.Asks {
 		r.Asks[i].Container, r.Asks[i].Number = fmt.Sprintf("c%d", i), i
 	}
@@ -369,7 +368,7 @@ type cluster struct {
 
 // newCluster has the nodes n1 and on, with so many cards each.
 func newCluster(perNode ...int) cluster {
-	l, s := ledger.New(tenancy.Separate{}), newServer()
+	l, s := ledger.New(rules{}), newServer()
 	for i, n := range perNode {
 		id := gpu.NodeID(fmt.Sprintf("n%d", i+1))
 		l.SetNode(ledger.Facts{ID: id, Cards: cards(id, n)})

@@ -40,7 +40,7 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	defer done()
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
-		judge.look(state)
+		judge.look(r, state)
 		fit, refused = judge.sort(nodes)
 	}
 	out := Filtered{Fit: len(fit), Refused: refused}
@@ -53,20 +53,20 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
 		e.expect(r, judge.snapshot, out.Feasible[0])
 	}
-	e.note(r, &out, len(nodes), state)
+	e.note(r, &out, len(nodes), judge)
 	return out
 }
 
 // note remembers the decision.
-func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, in ledger.Snapshot) {
+func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, j *judge) {
 	e.decisions.filtered(r.Pod, out.Fit, asked)
 	switch {
 	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
 	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
-		e.waiting.refused(r, ledger.Snapshot{}, false)
+		e.waiting.refused(r, ledger.Snapshot{}, j.dear)
 	default:
-		e.waiting.refused(r, in, out.Summary.has(gpu.QuotaExceeded))
+		e.waiting.refused(r, j.snapshot, j.dear)
 	}
 }
 

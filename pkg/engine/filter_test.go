@@ -51,9 +51,9 @@ func TestFilterLooksAtTheWholeCluster(t *testing.T) {
 		Refused:  []Refused{{"n1", pipeline.Verdict{Reason: gpu.DeviceTypeMismatch, Want: 1}}},
 		Reason:   gpu.InsufficientGPUMemory,
 		Summary: Summary{Nodes: 5, Counts: []Count{
-			{gpu.DeviceTypeMismatch, 2, 0, 1, "n1"},
-			{gpu.InsufficientGPUMemory, 2, 900, 901, "n3"},
-			{gpu.NodeNotRegistered, 1, 0, 0, "n5"},
+			{Reason: gpu.DeviceTypeMismatch, Nodes: 2, Want: 1, Best: "n1"},
+			{Reason: gpu.InsufficientGPUMemory, Nodes: 2, Have: 900, Want: 901, Best: "n3"},
+			{Reason: gpu.NodeNotRegistered, Nodes: 1, Best: "n5"},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -67,7 +67,7 @@ func TestFilterCountsUnofferedNodes(t *testing.T) {
 	mustReserve(c, "earlier", "n1-d0")
 	r := pod("a", whole(1))
 	got := c.Filter(&r, []gpu.NodeID{"n1"})
-	want := Summary{Nodes: 3, Unoffered: 2, Counts: []Count{{gpu.InsufficientGPUCount, 1, 0, 1, "n1"}}}
+	want := Summary{Nodes: 3, Unoffered: 2, Counts: []Count{{Reason: gpu.InsufficientGPUCount, Nodes: 1, Want: 1, Best: "n1"}}}
 	if diff := cmp.Diff(want, got.Summary); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -175,7 +175,7 @@ func drawCluster(t *rapid.T) (cluster, gpu.Request, []gpu.NodeID) {
 		c.ledger.SetNode(f)
 		if len(f.Cards) > 0 && rapid.Bool().Draw(t, "held") {
 			whole := rapid.Bool().Draw(t, "whole")
-			c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(id), Node: id, Tenant: rapid.SampledFrom([]gpu.TenantID{"red", "blue"}).Draw(t, "tenant"),
+			c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(id), Node: id, Namespace: rapid.SampledFrom([]string{"ns", "other"}).Draw(t, "namespace"),
 				Grants: []gpu.Grant{{Shares: []gpu.Share{{Card: f.Cards[0].ID, Memory: 100, Cores: 100, Exclusive: whole}}}}})
 		}
 	}

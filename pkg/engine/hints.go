@@ -88,13 +88,13 @@ func (h *hints) plan(s ledger.Snapshot, now time.Time) (plan ledger.Snapshot, di
 	return s, differs
 }
 
-// ahead returns the pods of higher priority that are expected on the node, until
-// when the first of them is, and what is closed when any hint goes.
-func (h *hints) ahead(r *gpu.Request, node gpu.NodeID, now time.Time) (ahead []gpu.Placement, until time.Time, change <-chan struct{}) {
+// ahead returns the pods of higher priority whose placements are such, until when
+// the first of them is expected, and what is closed when any hint goes.
+func (h *hints) ahead(r *gpu.Request, such func(*gpu.Placement) bool, now time.Time) (ahead []gpu.Placement, until time.Time, change <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, x := range h.live(now) {
-		if x.priority > r.Priority && x.placement.Node == node && x.placement.Pod != r.Pod {
+		if x.priority > r.Priority && x.placement.Pod != r.Pod && such(&x.placement) {
 			if len(ahead) == 0 {
 				until = x.until
 			}

@@ -16,7 +16,7 @@ import (
 func loaded() cluster {
 	c := newCluster(2, 2, 2, 2)
 	for _, id := range []gpu.CardID{"n2-d0", "n3-d0", "n3-d1", "n4-d0"} {
-		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(id), Node: gpu.NodeID(id[:2]), Tenant: "red", Grants: []gpu.Grant{{
+		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(id), Node: gpu.NodeID(id[:2]), Namespace: "ns", Grants: []gpu.Grant{{
 			Shares: []gpu.Share{{Card: id, Memory: 1000, Cores: 100, Exclusive: true}},
 		}}})
 	}

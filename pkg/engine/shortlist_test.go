@@ -13,7 +13,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
-	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // naming returns the cluster under a policy with a shortlist of that length.

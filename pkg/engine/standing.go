@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -13,14 +15,18 @@ type standing struct {
 	// gate refuses the request everywhere: nothing may come from its namespace, or
 	// it would pass a quota on any card.
 	gate pipeline.Verdict
-	// picky says that what it takes of quotas depends on the cards.
+	// least is what it takes of quotas on any card, if there are limits.
+	least gpu.Spending
+	// picky says that whether it passes a quota depends on the cards.
 	picky bool
 }
 
-// stand returns the standing of the request, whose Tenant does not matter.
+// stand returns the standing of the request. Whose it is its namespace says, not
+// its Tenant. Who asks for no card is nobody's, and spends nothing.
 func stand(r *gpu.Request, in ledger.Snapshot) standing {
 	own := *r
-	s := standing{cycle: &pipeline.Cycle{Request: &own, Nodes: in.Len()}}
+	s := standing{cycle: &pipeline.Cycle{Request: &own}}
+	own.Tenant = ""
 	if !r.AsksForCards() {
 		return s
 	}
@@ -29,35 +35,56 @@ func stand(r *gpu.Request, in ledger.Snapshot) standing {
 		s.gate = pipeline.Verdict{Reason: closed}
 		return s
 	}
-	if s.cycle.Purse = in.Purse(r.Namespace); !s.cycle.Purse.Limited() {
+	purse := in.Purse(r.Namespace)
+	if !purse.Limited() {
 		return s
 	}
-	if x, over := s.cycle.Purse.Check(pipeline.Least(&own, nil)); over {
-		s.gate = pipeline.Over(x)
-	}
-	s.picky = !pipeline.Fixed(&own)
+	s.cycle.Purse, s.least = purse, pipeline.Least(&own)
+	s.gate = pipeline.Afford(purse, s.least)
+	s.picky = s.gate.OK() && mayPass(&own, purse)
 	return s
 }
 
-// afford refuses the request where it would pass a quota by the least that it
-// takes there.
-func (s *standing) afford(least gpu.Spending) pipeline.Verdict {
-	if x, over := s.cycle.Purse.Check(least); over {
-		return pipeline.Over(x)
+// mayPass reports whether there may be cards on which the request would pass a
+// limit that it does not pass by the least that it takes.
+func mayPass(r *gpu.Request, p ledger.Purse) bool {
+	if pipeline.Fixed(r) {
+		return false
 	}
-	return pipeline.Verdict{}
+	for _, v := range gpu.Vendors() {
+		if _, over := p.Check(pipeline.Most(r, v)); over {
+			return true
+		}
+		if named(r) {
+			return false // it would be the same of any other
+		}
+	}
+	return false
 }
 
-// judge says whether the request fits the node, quotas included.
-func (s *standing) judge(pipe *pipeline.Pipeline, n *ledger.Node, scratch *pipeline.Scratch) pipeline.Verdict {
+// named reports whether the request leaves no vendor open.
+func named(r *gpu.Request) bool {
+	open := func(a gpu.Ask) bool { return a.Vendor == "" }
+	return r.Vendor != "" || !slices.ContainsFunc(r.Asks, open)
+}
+
+// judge says whether the request fits the node, quotas included; and if a quota is
+// all that is in the way, what it would have to allow.
+func (s *standing) judge(pipe *pipeline.Pipeline, n *ledger.Node, scratch *pipeline.Scratch) (v pipeline.Verdict, prices []gpu.Spending) {
 	if !s.gate.OK() {
-		return s.gate
+		return s.gate, nil
 	}
-	v := pipe.Judge(s.cycle, n, scratch)
-	if v.OK() && s.picky {
-		v = s.afford(scratch.Least(s.cycle))
+	if v = pipe.Judge(s.cycle, n, scratch); v.OK() && s.picky {
+		prices = pipe.Prices(s.cycle, n, scratch)
+		v = pipeline.Afford(s.cycle.Purse, prices...)
 	}
-	return v
+	return v, prices
+}
+
+// fits reports whether the request fits the node, quotas included.
+func (s *standing) fits(pipe *pipeline.Pipeline, n *ledger.Node) bool {
+	v, _ := s.judge(pipe, n, &pipeline.Scratch{})
+	return v.OK()
 }
 
 // assign chooses the cards, quotas included.
@@ -66,4 +93,29 @@ func (s *standing) assign(pipe *pipeline.Pipeline, n *ledger.Node) (gpu.Placemen
 		return gpu.Placement{}, s.gate
 	}
 	return pipe.Assign(s.cycle, n)
+}
+
+// prices are amounts that quotas would have to allow, each once.
+type prices []gpu.Spending
+
+// mostPrices is more kinds of cards than a cluster has sizes of. Of more, any
+// change of the quotas may be the one.
+const mostPrices = 16
+
+func (p *prices) add(more ...gpu.Spending) {
+	for _, price := range more {
+		same := func(o gpu.Spending) bool { return slices.Equal(o, price) }
+		switch {
+		case slices.ContainsFunc(*p, same):
+		case len(*p) < mostPrices:
+			*p = append(*p, price)
+		default:
+			(*p)[mostPrices-1] = nil // which every purse allows
+		}
+	}
+}
+
+// within reports whether the purse allows one of them.
+func (p prices) within(purse ledger.Purse) bool {
+	return len(p) > 0 && pipeline.Afford(purse, p...).OK()
 }

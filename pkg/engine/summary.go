@@ -39,11 +39,6 @@ func (s Summary) Codes() string {
 	return strings.Join(codes, ",")
 }
 
-// has reports whether the reason is one of them.
-func (s Summary) has(r gpu.Reason) bool {
-	return slices.ContainsFunc(s.Counts, func(c Count) bool { return c.Reason == r })
-}
-
 // String is the text of the pod's event, for example
 //
 //	0/5 nodes: 3 InsufficientGPUMemory (most free: 6144 of 10000 MiB on n2), 2 DeviceTypeMismatch
@@ -94,12 +89,20 @@ func (t *tally) add(id gpu.NodeID, v pipeline.Verdict) {
 	c := &t.counts[at]
 	c.Nodes++
 	c.Closed += v.Closed
-	// What is asked for differs between nodes where it is a percentage, so the
-	// shares are compared. The name breaks ties: the order of the nodes must
-	// not show.
-	if cmp.Or(cmp.Compare(v.Have*c.Want, c.Have*v.Want), cmp.Compare(c.Best, id)) > 0 {
+	// The name breaks ties: the order of the nodes must not show.
+	if cmp.Or(nearer(v, c), cmp.Compare(c.Best, id)) > 0 {
 		c.Have, c.Want, c.Best, c.Limit = v.Have, v.Want, id, v.Limit
 	}
+}
+
+// nearer compares how near v and c come to being met. What is asked for differs
+// between nodes where it is a percentage, so the shares are compared; of quotas
+// what would pass them.
+func nearer(v pipeline.Verdict, c *Count) int {
+	if v.Limit != nil && c.Limit != nil {
+		return cmp.Compare(c.Have+c.Want-c.Limit.Most, v.Have+v.Want-v.Limit.Most)
+	}
+	return cmp.Compare(v.Have*c.Want, c.Have*v.Want)
 }
 
 // dominant returns the reason that stands for all: the most frequent of those

@@ -17,21 +17,21 @@ func TestSummaryText(t *testing.T) {
 		codes   string
 	}{
 		"as in the design": {
-			Summary{Nodes: 5, Counts: []Count{{gpu.InsufficientGPUMemory, 3, 6144, 10000, "n2"}, {gpu.DeviceTypeMismatch, 2, 0, 1, "n4"}}},
+			Summary{Nodes: 5, Counts: []Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 3, Have: 6144, Want: 10000, Best: "n2"}, {Reason: gpu.DeviceTypeMismatch, Nodes: 2, Want: 1, Best: "n4"}}},
 			"0/5 nodes: 3 InsufficientGPUMemory (most free: 6144 of 10000 MiB on n2), 2 DeviceTypeMismatch",
 			"DeviceTypeMismatch,InsufficientGPUMemory",
 		},
 		"each unit": {
-			Summary{Nodes: 3, Counts: []Count{{gpu.InsufficientGPUCores, 1, 0, 30, "n1"}, {gpu.InsufficientGPUCount, 1, 3, 4, "n2"}, {gpu.InsufficientGPUSlots, 1, 0, 1, "n3"}}},
+			Summary{Nodes: 3, Counts: []Count{{Reason: gpu.InsufficientGPUCores, Nodes: 1, Want: 30, Best: "n1"}, {Reason: gpu.InsufficientGPUCount, Nodes: 1, Have: 3, Want: 4, Best: "n2"}, {Reason: gpu.InsufficientGPUSlots, Nodes: 1, Want: 1, Best: "n3"}}},
 			"0/3 nodes: 1 InsufficientGPUCores (most free: 0 of 30 percent on n1), 1 InsufficientGPUCount (most free: 3 of 4 cards on n2), 1 InsufficientGPUSlots (most free: 0 of 1 slots on n3)",
 			"InsufficientGPUCores,InsufficientGPUCount,InsufficientGPUSlots",
 		},
 		"no figures": {
-			Summary{Nodes: 2, Counts: []Count{{gpu.NodeUnavailable, 2, 0, 0, "n1"}}},
+			Summary{Nodes: 2, Counts: []Count{{Reason: gpu.NodeUnavailable, Nodes: 2, Best: "n1"}}},
 			"0/2 nodes: 2 NodeUnavailable", "NodeUnavailable",
 		},
 		"some were not offered": {
-			Summary{Nodes: 7, Unoffered: 5, Counts: []Count{{gpu.NodeUnavailable, 2, 0, 0, "n1"}}},
+			Summary{Nodes: 7, Unoffered: 5, Counts: []Count{{Reason: gpu.NodeUnavailable, Nodes: 2, Best: "n1"}}},
 			"0/7 nodes: 2 NodeUnavailable, 5 with room that kube-scheduler did not offer (taints, CPU, affinity or its sample)", "NodeUnavailable",
 		},
 		"all were not offered": {
@@ -71,38 +71,38 @@ func TestTally(t *testing.T) {
 		"the most frequent": {
 			[]refusal{plain("a", gpu.InsufficientGPUCount), plain("b", gpu.InsufficientGPUCores), plain("c", gpu.InsufficientGPUCores)},
 			gpu.InsufficientGPUCores,
-			[]Count{{gpu.InsufficientGPUCores, 2, 0, 0, "b"}, {gpu.InsufficientGPUCount, 1, 0, 0, "a"}},
+			[]Count{{Reason: gpu.InsufficientGPUCores, Nodes: 2, Best: "b"}, {Reason: gpu.InsufficientGPUCount, Nodes: 1, Best: "a"}},
 		},
 		"of those that pass by waiting": {
 			[]refusal{plain("a", gpu.InsufficientGPUCount), plain("b", gpu.DeviceTypeMismatch), plain("c", gpu.DeviceTypeMismatch)},
 			gpu.InsufficientGPUCount,
-			[]Count{{gpu.DeviceTypeMismatch, 2, 0, 0, "b"}, {gpu.InsufficientGPUCount, 1, 0, 0, "a"}},
+			[]Count{{Reason: gpu.DeviceTypeMismatch, Nodes: 2, Best: "b"}, {Reason: gpu.InsufficientGPUCount, Nodes: 1, Best: "a"}},
 		},
 		"none passes by waiting": {
 			[]refusal{plain("a", gpu.NodeUnavailable), plain("b", gpu.DeviceTypeMismatch), plain("c", gpu.DeviceTypeMismatch)},
 			gpu.DeviceTypeMismatch,
-			[]Count{{gpu.DeviceTypeMismatch, 2, 0, 0, "b"}, {gpu.NodeUnavailable, 1, 0, 0, "a"}},
+			[]Count{{Reason: gpu.DeviceTypeMismatch, Nodes: 2, Best: "b"}, {Reason: gpu.NodeUnavailable, Nodes: 1, Best: "a"}},
 		},
 		"a tie goes by name": {
 			[]refusal{plain("a", gpu.InsufficientGPUSlots), plain("b", gpu.InsufficientGPUCores)},
 			gpu.InsufficientGPUCores,
-			[]Count{{gpu.InsufficientGPUCores, 1, 0, 0, "b"}, {gpu.InsufficientGPUSlots, 1, 0, 0, "a"}},
+			[]Count{{Reason: gpu.InsufficientGPUCores, Nodes: 1, Best: "b"}, {Reason: gpu.InsufficientGPUSlots, Nodes: 1, Best: "a"}},
 		},
 		"the node that comes nearest": {
 			[]refusal{short("a", 5, 10), short("b", 7, 10), short("c", 6, 10)}, gpu.InsufficientGPUMemory,
-			[]Count{{gpu.InsufficientGPUMemory, 3, 7, 10, "b"}},
+			[]Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 3, Have: 7, Want: 10, Best: "b"}},
 		},
 		"nearest by its share of what is asked there": {
 			[]refusal{short("a", 900, 1000), short("b", 1000, 4000)}, gpu.InsufficientGPUMemory,
-			[]Count{{gpu.InsufficientGPUMemory, 2, 900, 1000, "a"}},
+			[]Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 2, Have: 900, Want: 1000, Best: "a"}},
 		},
 		"equally near goes by name": {
 			[]refusal{short("c", 7, 10), short("b", 7, 10), short("d", 7, 10)}, gpu.InsufficientGPUMemory,
-			[]Count{{gpu.InsufficientGPUMemory, 3, 7, 10, "b"}},
+			[]Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 3, Have: 7, Want: 10, Best: "b"}},
 		},
 		"none has anything": {
 			[]refusal{short("c", 0, 10), short("b", 0, 20)}, gpu.InsufficientGPUMemory,
-			[]Count{{gpu.InsufficientGPUMemory, 2, 0, 20, "b"}},
+			[]Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 2, Want: 20, Best: "b"}},
 		},
 	}
 	for name, tc := range tests {

@@ -10,8 +10,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
-// mostShapes is how many kinds of requests are remembered. One takes some 64
-// bytes a node.
+// mostShapes is how many kinds of requests are remembered. One takes some 120
+// bytes a node, and as much again where quotas count what its cards are like.
 const mostShapes = 16
 
 // verdicts remembers what was said of nodes to requests of one shape. Pods come
@@ -32,9 +32,10 @@ type shape struct {
 }
 
 type said struct {
-	version uint64 // of the node
-	verdict pipeline.Verdict
-	least   gpu.Spending // of quotas, if that was asked for and it fits
+	version uint64           // of the node
+	verdict pipeline.Verdict // whatever the quotas
+	priced  bool
+	prices  []gpu.Spending // if priced; see Pipeline.Prices
 	rated   bool
 	total   float64 // if rated
 }
@@ -46,19 +47,45 @@ type judge struct {
 	snapshot ledger.Snapshot
 	said     []said // nil: nothing is remembered
 	scratch  pipeline.Scratch
+	dear     prices // of nodes that a quota alone is in the way of
 }
 
-// of says whether the request fits the node at that place.
+// look goes on with a state of the same nodes.
+func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
+	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot), nil
+	j.cycle.Nodes = snapshot.Len()
+	if j.gate.Limit != nil {
+		j.dear.add(j.least)
+	}
+}
+
+// of says whether the request fits the node at that place. Quotas are never
+// remembered, as they change without the node.
 func (j *judge) of(i int) pipeline.Verdict {
+	if !j.gate.OK() {
+		return j.gate
+	}
 	n := j.snapshot.At(i)
 	at := j.memory(i, n)
-	switch {
-	case at == nil || !j.gate.OK():
-		return j.judge(j.pipe, n, &j.scratch)
-	case at.verdict.OK() && j.picky:
-		return j.afford(at.least)
+	if at == nil {
+		v, prices := j.judge(j.pipe, n, &j.scratch)
+		return j.told(v, prices)
 	}
-	return at.verdict
+	if !at.verdict.OK() || !j.picky {
+		return at.verdict
+	}
+	if !at.priced {
+		at.priced, at.prices = true, j.pipe.Prices(j.cycle, n, &j.scratch)
+	}
+	return j.told(pipeline.Afford(j.cycle.Purse, at.prices...), at.prices)
+}
+
+// told notes what a quota would have to allow.
+func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict {
+	if v.Limit != nil {
+		j.dear.add(prices...)
+	}
+	return v
 }
 
 // total is the score of the node at that place.
@@ -83,23 +110,16 @@ func (j *judge) memory(i int, n *ledger.Node) *said {
 	at := &j.said[i]
 	if at.version != n.Version {
 		*at = said{version: n.Version, verdict: j.pipe.Judge(j.cycle, n, &j.scratch)}
-		if at.verdict.OK() && j.picky {
-			at.least = j.scratch.Least(j.cycle)
-		}
 	}
 	return at
-}
-
-// look goes on with another state of the same nodes.
-func (j *judge) look(snapshot ledger.Snapshot) {
-	j.snapshot, j.standing = snapshot, stand(j.cycle.Request, snapshot)
 }
 
 // judge returns a judgement of the request, and what ends it. Another of the
 // same shape at the same time has to do without memory.
 func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledger.Snapshot) (*judge, func()) {
-	j := &judge{pipe: pipe, snapshot: snapshot, standing: stand(r, snapshot)}
-	s := v.shape(keyOf(j.cycle.Request, j.picky, snapshot.Len()), pipe)
+	j := &judge{pipe: pipe}
+	j.look(r, snapshot)
+	s := v.shape(keyOf(j.cycle.Request, snapshot.Len()), pipe)
 	if !s.mu.TryLock() {
 		return j, func() {}
 	}
@@ -111,12 +131,13 @@ func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledge
 }
 
 // keyOf tells requests apart by all that a plugin may look at, which is all but
-// whose they are and who is served first. The number of nodes is how far a search
-// goes; of picky ones more is remembered.
-func keyOf(r *gpu.Request, picky bool, nodes int) string {
+// who they are and who is served first. Their tenant counts, but not the namespace:
+// the same is true of all that belong to one. The number of nodes is how far a
+// search goes.
+func keyOf(r *gpu.Request, nodes int) string {
 	shape := *r
 	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
-	return fmt.Sprintf("%d %t %+v", nodes, picky, shape)
+	return fmt.Sprintf("%d %+v", nodes, shape)
 }
 
 func (v *verdicts) shape(key string, pipe *pipeline.Pipeline) *shape {

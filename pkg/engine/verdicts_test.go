@@ -13,7 +13,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
-	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // What is remembered of nodes must never be told of another state of theirs:
@@ -29,7 +28,7 @@ func TestRememberedVerdictsAreTrue(t *testing.T) {
 	for step := range 2000 {
 		c.change(random, step, nodes)
 		r := pod("asks", asks[random.IntN(len(asks))])
-		r.Tenant = gpu.TenantID([]string{"red", "blue"}[random.IntN(2)])
+		r.Namespace = []string{"red", "blue"}[random.IntN(2)]
 		if random.IntN(4) == 0 {
 			r.NotCards = []gpu.CardID{"n1-d0"}
 		}
@@ -55,7 +54,7 @@ func (c cluster) change(random *rand.Rand, step int, nodes []gpu.NodeID) {
 		c.ledger.Release(gpu.PodID(name))
 	default:
 		share := gpu.Share{Card: gpu.CardID(string(node) + "-d0"), Vendor: gpu.Nvidia, Memory: 100, Cores: 10}
-		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(name), Node: node, Tenant: "red", Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}})
+		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(name), Node: node, Namespace: "red", Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
 // waiter is a pod that no node fitted when it was last asked about.
@@ -17,10 +18,13 @@ type waiter struct {
 	// not get: kube-scheduler may have reasons of its own, which do not end
 	// because cards are free.
 	tried map[gpu.NodeID]uint64
-	vain  int          // touches that it did not get a node after
-	short bool         // a quota was in its way
-	purse ledger.Purse // that quota at the last look
-	until int          // the turn of Wake before which it is left alone
+	vain  int // touches that it did not get a node after
+	until int // the turn of Wake before which it is left alone
+	// least is what it takes of quotas on any card, and dear what quotas would have
+	// to allow for nodes to fit that have room: then it may fit a node though none
+	// has changed.
+	least gpu.Spending
+	dear  prices
 }
 
 // Bounds of the memory for pods that wait.
@@ -37,17 +41,16 @@ type waiting struct {
 	remembered[*waiter] // guarded by mu, and so are the waiters; in the order of their turns
 }
 
-// refused enters the pod, which fitted nowhere in that state; short says that a
-// quota is one of the reasons.
-func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot, short bool) {
+// refused enters the pod, which fitted nowhere in that state; on some nodes for
+// these prices alone.
+func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot, dear prices) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.byPod[r.Pod]
 	if at == nil {
 		at = &waiter{}
 	}
-	at.request, at.seen, at.short = *r, in, short
-	at.purse = in.Purse(r.Namespace)
+	at.request, at.seen, at.least, at.dear = *r, in, pipeline.Least(r), dear
 	at.refusals++
 	w.put(r.Pod, at, mostWaiting)
 }

@@ -63,9 +63,10 @@ type waker struct {
 	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
-	// open has the nodes on which a claim has come to nothing in this turn:
-	// others may fit now although the node has not changed.
-	open []gpu.NodeID
+	homes       map[string]home // namespace -> what the plan leaves it; of some
+	// left has the nodes on which a claim has come to nothing in this turn: others
+	// may fit now although the node has not changed.
+	left []gpu.NodeID
 }
 
 // Wake has pods tried again that were refused and fit now, until ctx ends.
@@ -95,7 +96,10 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 }
 
 func newWaker(pods *waiting, suits func(Target) bool, pipe *pipeline.Pipeline) *waker {
-	return &waker{pods: pods, suits: suits, pipe: pipe, claims: map[gpu.PodID]*claim{}, nominations: map[gpu.PodID]*nomination{}}
+	return &waker{
+		pods: pods, suits: suits, pipe: pipe,
+		claims: map[gpu.PodID]*claim{}, nominations: map[gpu.PodID]*nomination{}, homes: map[string]home{},
+	}
 }
 
 // next takes a turn and returns what to do for which pods.
@@ -103,7 +107,8 @@ func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	w.turn++
-	w.state, w.plan, w.open, w.judged = state, state, nil, 0
+	w.state, w.plan, w.left, w.judged = state, state, nil, 0
+	clear(w.homes)
 	if pipe != w.pipe { // another policy: all is open again
 		w.pipe = pipe
 		for _, at := range w.pods.byPod {
@@ -127,7 +132,7 @@ func (w *waker) keep(most int) (wake []errand) {
 		c.turns++
 		if !w.holds(c, at) {
 			delete(w.claims, pod)
-			w.open = append(w.open, c.placement.Node)
+			w.left = append(w.left, c.placement.Node)
 			continue
 		}
 		if c.due() && len(wake) < most {
@@ -169,6 +174,7 @@ func (w *waker) take(p gpu.Placement) bool {
 	next, err := w.plan.With(p)
 	if err == nil {
 		w.plan = next
+		clear(w.homes)
 	}
 	return err == nil
 }
@@ -190,15 +196,20 @@ func (w *waker) moves(c *claim, at *waiter) bool {
 }
 
 // inVain notes that the pod did not get the node that it was believed to fit. Of
-// a node that was nominated that is known only when the pod has come.
+// a node that was nominated that is known only when the pod has come. Who comes
+// and finds that somebody else has what a quota allowed is not woken more seldom:
+// kube-scheduler has nothing against the node.
 func (w *waker) inVain(c *claim, at *waiter) {
 	if n, ok := w.state.Node(c.placement.Node); ok && !c.nominated {
 		at.try(n)
 	}
-	if c.touched {
+	if !c.touched {
+		return
+	}
+	w.pods.postpone(at.request.Pod)
+	if outrun := at.refusals != c.refusals && at.seen.Len() > 0 && len(at.dear) > 0; !outrun {
 		at.until = w.turn + min(wakePause<<min(at.vain, 10), wakeLongest)
 		at.vain++
-		w.pods.postpone(at.request.Pod)
 	}
 }
 
@@ -210,11 +221,7 @@ func (w *waker) find() {
 	for k := range w.pods.order {
 		pod := w.pods.order[(from+k)%len(w.pods.order)]
 		at := w.pods.byPod[pod]
-		if w.claims[pod] != nil || w.nominations[pod] != nil || w.turn < at.until {
-			continue
-		}
-		s, open := w.standing(at)
-		if !open {
+		if w.claims[pod] != nil || w.nominations[pod] != nil || w.turn < at.until || !w.open(at) {
 			continue
 		}
 		nodes := w.candidates(at)
@@ -222,35 +229,53 @@ func (w *waker) find() {
 			w.resume = pod
 			return
 		}
-		w.judged += len(nodes)
 		at.seen = w.state
-		if c := w.fits(at, &s, nodes); c != nil {
+		if c := w.fits(at, nodes); c != nil {
 			w.claims[pod] = c
 		}
 	}
 	w.resume = ""
 }
 
-// standing returns how the pod stands now, and whether any node may do. One that a
-// quota was in the way of may fit any node again when its accounts change, though
-// none of the nodes has.
-func (w *waker) standing(at *waiter) (s standing, open bool) {
-	s = stand(&at.request, w.plan)
-	if !s.gate.OK() {
-		at.short, at.seen = true, ledger.Snapshot{}
-		return s, false
+// open reports whether any node may do for the pod, whatever the nodes are like.
+// One that a quota was in the way of may fit any node again once that allows it,
+// though none has changed. What is closed by the rules opens with other rules,
+// which change every node.
+func (w *waker) open(at *waiter) bool {
+	h := w.home(at.request.Namespace)
+	switch {
+	case !at.request.AsksForCards():
+	case h.closed != "", !pipeline.Afford(h.purse, at.least).OK():
+		return false
+	case at.dear.within(h.purse):
+		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, nil
 	}
-	if purse := w.state.Purse(at.request.Namespace); at.short && !purse.Equal(at.purse) {
-		at.seen, at.purse = ledger.Snapshot{}, purse
+	return true
+}
+
+// home is what the plan leaves to the pods of a namespace.
+type home struct {
+	closed gpu.Reason
+	purse  ledger.Purse
+}
+
+// home returns that of the namespace. It is asked for once a waiting pod, of
+// which there are thousands in few namespaces.
+func (w *waker) home(namespace string) home {
+	h, known := w.homes[namespace]
+	if !known {
+		_, h.closed = w.plan.Owner(namespace)
+		h.purse = w.plan.Purse(namespace)
+		w.homes[namespace] = h
 	}
-	return s, true
+	return h
 }
 
 // candidates returns the nodes of which it is not known that the pod does not
 // fit them. Those come last to which somebody is still on the way.
 func (w *waker) candidates(at *waiter) []*ledger.Node {
 	nodes := w.state.Since(at.seen)
-	for _, id := range w.open {
+	for _, id := range w.left {
 		if n, ok := w.state.Node(id); ok {
 			nodes = append(nodes, n)
 		}
@@ -265,12 +290,24 @@ func (w *waker) candidates(at *waiter) []*ledger.Node {
 
 // fits returns a claim on the first of the nodes that does, and takes its room;
 // nil if none does.
-func (w *waker) fits(at *waiter, s *standing, nodes []*ledger.Node) *claim {
+func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
+	if len(nodes) == 0 {
+		return nil // as nearly always
+	}
+	s := stand(&at.request, w.plan)
 	s.cycle.Nodes = len(nodes)
 	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
-		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) || !s.judge(w.pipe, now, &scratch).OK() {
+		w.judged++
+		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) {
+			continue
+		}
+		v, prices := s.judge(w.pipe, now, &scratch)
+		if v.Limit != nil {
+			at.dear.add(prices...)
+		}
+		if !v.OK() {
 			continue
 		}
 		w.judged += suitsCosts

@@ -16,7 +16,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
-	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // wakes runs Wake until the test's bubble ends.

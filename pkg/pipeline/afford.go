@@ -2,34 +2,67 @@ package pipeline
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// Fixed reports whether what the request takes of quotas is the same on every
-// node: nothing of it is a share of a card, or a card of any vendor.
+// Least returns what the request takes of quotas wherever it goes. What depends on
+// the cards is not in it: the size of a percentage or of a whole card beyond what
+// is named, and the vendor where any will do.
+func Least(r *gpu.Request) gpu.Spending {
+	return Sum(r, func(a *gpu.Ask) gpu.Spend {
+		return gpu.Spend{Vendor: vendor(r, a), Memory: a.Memory, Cores: a.Cores}
+	})
+}
+
+// Most returns what the request takes of quotas at most, where it gets cards of
+// that vendor: no container shares a card with an init container of its pod.
+func Most(r *gpu.Request, v gpu.Vendor) (sum gpu.Spending) {
+	for i := range r.Asks {
+		a := &r.Asks[i]
+		d := gpu.Spend{Vendor: cmp.Or(vendor(r, a), v), Memory: a.Memory, Cores: a.Cores}
+		if a.Whole || a.Memory == 0 {
+			d.Memory = unbounded
+		}
+		if a.Cores == 0 && a.ProportionalCores {
+			d.Cores = gpu.MostCores
+		}
+		sum = sum.Plus(gpu.Spending{times(a, d)})
+	}
+	return sum
+}
+
+// unbounded is more than any card has, under any overcommit.
+const unbounded = 100 * gpu.MostMemory
+
+// Fixed reports whether the request takes just Least of quotas everywhere.
 func Fixed(r *gpu.Request) bool {
 	for i := range r.Asks {
 		a := &r.Asks[i]
-		if a.Whole || a.Memory == 0 || a.Cores == 0 && a.ProportionalCores || vendor(r, a) == "" {
+		switch {
+		case a.Whole, a.Memory == 0, a.Cores == 0 && a.ProportionalCores, vendor(r, a) == "":
+			return false
+		case a.Role == gpu.Init && len(r.Asks) > 1: // it may need another card
 			return false
 		}
 	}
 	return true
 }
 
-// Least returns the least that the request takes of quotas; with a candidate, the
-// least on its open cards, where it fits. A percentage and a whole card count in
-// full. For a request of one container there is a choice of cards that takes just
-// that.
-func Least(r *gpu.Request, n *Candidate) gpu.Spending {
+func vendor(r *gpu.Request, a *gpu.Ask) gpu.Vendor { return cmp.Or(a.Vendor, r.Vendor) }
+
+// Sum adds up what the request takes where each device of an ask has the vendor,
+// the memory and the compute that device says: the larger of its containers and of
+// an init container, and the sidecars. A placement takes no less, and more where an
+// init container gets a card of its own.
+func Sum(r *gpu.Request, device func(*gpu.Ask) gpu.Spend) gpu.Spending {
 	var app, init, sidecar gpu.Spending
 	for i := range r.Asks {
 		a := &r.Asks[i]
-		s := gpu.Spending{least(r, a, n)}
-		switch a.Role {
+		switch s := (gpu.Spending{times(a, device(a))}); a.Role {
 		case gpu.App:
 			app = app.Plus(s)
 		case gpu.Init:
@@ -41,95 +74,142 @@ func Least(r *gpu.Request, n *Candidate) gpu.Spending {
 	return app.Max(init).Plus(sidecar)
 }
 
-func least(r *gpu.Request, a *gpu.Ask, n *Candidate) gpu.Spend {
-	s := gpu.Spend{Vendor: vendor(r, a), Resource: a.Plugin, Devices: int64(a.Count)}
-	if n == nil {
-		s.Memory, s.Cores = a.Memory*gpu.MiB(a.Count), a.Cores*gpu.Cores(a.Count)
-		if a.Whole {
-			s.Whole, s.Cores = s.Devices, gpu.MostCores*gpu.Cores(a.Count)
-		}
-		return s
-	}
-	uses := cheapest(a, n)
-	if len(uses) < a.Count {
-		return s // it does not fit
-	}
-	s.Vendor = uses[0].vendor
-	for _, u := range uses[:a.Count] {
-		s.Memory += u.Memory
-		s.Cores += u.Cores
-	}
+// times is what all devices of an ask take that take d each.
+func times(a *gpu.Ask, d gpu.Spend) gpu.Spend {
+	d.Resource, d.Devices = a.Plugin, int64(a.Count)
 	if a.Whole {
-		s.Whole = s.Devices
+		d.Whole, d.Cores = d.Devices, gpu.MostCores
 	}
-	return s
+	d.Memory *= gpu.MiB(a.Count)
+	d.Cores *= gpu.Cores(a.Count)
+	return d
 }
 
-func vendor(r *gpu.Request, a *gpu.Ask) gpu.Vendor { return cmp.Or(a.Vendor, r.Vendor) }
-
-// use is what one device of an ask would hold on one card.
-type use struct {
-	gpu.Use
-	vendor gpu.Vendor
-}
-
-// cheapest returns what one device of the ask would hold on each of the open cards
-// that have room for it, of the vendor where it takes least, the least first.
-func cheapest(a *gpu.Ask, n *Candidate) (best []use) {
-	byVendor := map[gpu.Vendor][]use{}
-	for _, i := range n.Open {
-		c := &n.Node.Cards[i]
-		if u := a.On(&c.Card); a.Suits(&c.Card) && holds(c, u) {
-			byVendor[c.Vendor] = append(byVendor[c.Vendor], use{u, c.Vendor})
+// Prices returns what the request may take of quotas on a node that it fits: one
+// Spending for each way to choose the cards that Assign tries, in that order.
+func (p *Pipeline) Prices(c *Cycle, n *ledger.Node, s *Scratch) (prices []gpu.Spending) {
+	s.node = Candidate{Node: n, Open: s.node.Open[:0]}
+	if v := p.narrow(c, &s.node); !v.OK() {
+		return nil
+	}
+	if cards := &s.node; len(c.Request.Asks) == 1 && len(cards.Open) > 0 && cards.uniform() {
+		a, card := &c.Request.Asks[0], &n.Cards[cards.Open[0]].Card
+		u := a.On(card)
+		return []gpu.Spending{{times(a, gpu.Spend{Vendor: card.Vendor, Memory: u.Memory, Cores: u.Cores})}}
+	}
+	for grants, v := range p.ways(c, &s.node) {
+		price := spending(grants)
+		if v.OK() && !slices.ContainsFunc(prices, func(o gpu.Spending) bool { return slices.Equal(o, price) }) {
+			prices = append(prices, price)
 		}
 	}
-	var least gpu.MiB
-	for _, v := range gpu.Vendors() {
-		uses := byVendor[v]
-		if len(uses) < a.Count {
-			continue
-		}
-		slices.SortFunc(uses, func(x, y use) int { return cmp.Or(cmp.Compare(x.Memory, y.Memory), cmp.Compare(x.Cores, y.Cores)) })
-		var sum gpu.MiB
-		for _, u := range uses[:a.Count] {
-			sum += u.Memory
-		}
-		if best == nil || sum < least {
-			best, least = uses, sum
-		}
-	}
-	return best
+	return prices
 }
 
-// holds reports whether the card has room for u.
-func holds(c *ledger.Card, u gpu.Use) bool {
-	if u.Exclusive {
-		return c.Free()
+// choose returns the first choice of cards that the purse allows.
+func (p *Pipeline) choose(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict) {
+	var refused Verdict
+	for grants, v := range p.ways(c, n) {
+		if v.OK() && c.Purse.Limited() {
+			v = Afford(c.Purse, spending(grants))
+		}
+		if v.OK() {
+			return grants, v
+		}
+		if refused.OK() {
+			refused = v
+		}
 	}
-	return u.Memory <= c.FreeMemory() && u.Cores <= c.FreeCores() && c.FreeSlots() > 0
+	return nil, refused
 }
 
-// Over is the refusal of what would pass a limit.
-func Over(x gpu.Excess) Verdict {
-	return Verdict{Reason: gpu.QuotaExceeded, Have: x.Used, Want: x.Asked, Limit: x.Limit}
+// Afford says whether the purse allows one of the prices. The figures are those of
+// the first.
+func Afford(p ledger.Purse, prices ...gpu.Spending) (refused Verdict) {
+	for _, price := range prices {
+		x, over := p.Check(price)
+		if !over {
+			return Verdict{}
+		}
+		if refused.OK() {
+			refused = Verdict{Reason: gpu.QuotaExceeded, Have: x.Used, Want: x.Asked, Limit: x.Limit}
+		}
+	}
+	return refused
 }
 
-// afford packs once more, on the smallest cards, what would pass a limit on those
-// that were preferred.
-func (p *Pipeline) afford(c *Cycle, n *Candidate, grants []gpu.Grant) ([]gpu.Grant, Verdict) {
-	if _, over := c.Purse.Check(spending(grants)); !over {
-		return grants, Verdict{}
+// ways yields the choices of cards that there are on the narrowed node: the one
+// preferred, and where that makes a difference to quotas those on the smallest
+// cards, of each vendor by turns. If there is none it yields why.
+func (p *Pipeline) ways(c *Cycle, n *Candidate) iter.Seq2[[]gpu.Grant, Verdict] {
+	return func(yield func([]gpu.Grant, Verdict) bool) {
+		p.order(c, n)
+		grants, v := p.cfg.Pack.Pack(c, n)
+		if !yield(grants, v) || !v.OK() || n.uniform() {
+			return
+		}
+		for _, vendor := range n.vendors() {
+			n.thrifty(c.Request, vendor)
+			if !yield(p.cfg.Pack.Pack(c, n)) {
+				return
+			}
+		}
 	}
+}
+
+// uniform reports whether it makes no difference to quotas which of the open cards
+// somebody gets.
+func (n *Candidate) uniform() bool {
 	cards := n.Node.Cards
-	slices.SortStableFunc(n.Open, func(i, j int) int { return cmp.Compare(cards[i].Memory, cards[j].Memory) })
-	grants, v := p.cfg.Pack.Pack(c, n)
-	if !v.OK() {
-		return nil, v
+	for _, i := range n.Open {
+		a, b := &cards[i], &cards[n.Open[0]]
+		if a.Vendor != b.Vendor || a.Memory != b.Memory || a.Usable != b.Usable || a.Cores != b.Cores {
+			return false
+		}
 	}
-	if x, over := c.Purse.Check(spending(grants)); over {
-		return nil, Over(x)
+	return true
+}
+
+// vendors returns those of the open cards, in order.
+func (n *Candidate) vendors() []gpu.Vendor {
+	all := make([]gpu.Vendor, len(n.Open))
+	for k, i := range n.Open {
+		all[k] = n.Node.Cards[i].Vendor
 	}
-	return grants, Verdict{}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// thrifty orders the open cards: those of the vendor first, and those before the
+// others of which the request takes less.
+func (n *Candidate) thrifty(r *gpu.Request, v gpu.Vendor) {
+	cards := n.Node.Cards
+	slices.SortFunc(n.Open, func(i, j int) int {
+		a, b := &cards[i].Card, &cards[j].Card
+		x, y := cost(r, a), cost(r, b)
+		return cmp.Or(
+			cmp.Compare(first(a.Vendor == v), first(b.Vendor == v)),
+			cmp.Compare(x.Memory, y.Memory),
+			cmp.Compare(x.Cores, y.Cores),
+			cmp.Compare(a.ID, b.ID),
+		)
+	})
+}
+
+// cost is what a device would hold on the card; of several containers, whose asks
+// may differ, all that there is.
+func cost(r *gpu.Request, c *gpu.Card) gpu.Use {
+	if len(r.Asks) == 1 {
+		return r.Asks[0].On(c)
+	}
+	return gpu.Use{Memory: c.Memory + c.Usable}
+}
+
+func first(yes bool) int {
+	if yes {
+		return 0
+	}
+	return 1
 }
 
 func spending(grants []gpu.Grant) gpu.Spending {

@@ -41,8 +41,9 @@ type Cycle struct {
 	// Nodes is how many nodes the decision may have to judge, 0 being as good as
 	// 1: plugins that search share their time among them.
 	Nodes int
-	// Purse is what the request's namespace may still take. Assign keeps to it;
-	// Judge leaves it to who asks, who remembers verdicts for all namespaces.
+	// Purse is what the request's namespace may still take. Assign keeps to it.
+	// Judge does not look at it, so that a verdict about a node holds whatever has
+	// been spent elsewhere; see Prices.
 	Purse ledger.Purse
 }
 

@@ -44,26 +44,33 @@ type Part struct {
 // Scratch is memory that one goroutine uses again from node to node.
 type Scratch struct{ node Candidate }
 
-// Judge says whether the request fits the node now.
+// Judge says whether the request fits the node now, whatever its quotas.
 func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
 	s.node = Candidate{Node: n, Open: s.node.Open[:0], JudgeOnly: true}
-	_, v := p.run(c, &s.node)
+	v := p.narrow(c, &s.node)
+	if !v.OK() || !c.Request.AsksForCards() {
+		return v
+	}
+	if len(c.Request.Asks) > 1 { // for a single container the order says which cards, not whether
+		p.order(c, &s.node)
+	}
+	_, v = p.cfg.Pack.Pack(c, &s.node)
 	return v
 }
 
-// Least is what the request takes of quotas at least on the node that s was last
-// used for, where it fits.
-func (s *Scratch) Least(c *Cycle) gpu.Spending { return Least(c.Request, &s.node) }
-
-// Assign chooses the cards that the request gets on the node, if it fits.
+// Assign chooses the cards that the request gets on the node, if it fits and c.Purse
+// allows them: the ones preferred, or else smaller ones.
 func (p *Pipeline) Assign(c *Cycle, n *ledger.Node) (gpu.Placement, Verdict) {
 	node := &Candidate{Node: n}
-	grants, v := p.run(c, node)
-	if v.OK() && c.Purse.Limited() {
-		grants, v = p.afford(c, node, grants)
-	}
+	v := p.narrow(c, node)
 	if !v.OK() {
 		return gpu.Placement{}, v
+	}
+	var grants []gpu.Grant
+	if c.Request.AsksForCards() {
+		if grants, v = p.choose(c, node); !v.OK() {
+			return gpu.Placement{}, v
+		}
 	}
 	r := c.Request
 	return gpu.Placement{
@@ -72,27 +79,28 @@ func (p *Pipeline) Assign(c *Cycle, n *ledger.Node) (gpu.Placement, Verdict) {
 	}, Verdict{}
 }
 
-// run takes the candidate through the plugins. Who asks for no card is fine
+// narrow takes the candidate through the filters. Who asks for no card is fine
 // anywhere, even where there are none or their inventory is out of date.
-func (p *Pipeline) run(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict) {
+func (p *Pipeline) narrow(c *Cycle, n *Candidate) Verdict {
 	if !c.Request.AsksForCards() {
-		return nil, Verdict{}
+		return Verdict{}
 	}
 	for i := range n.Node.Cards {
 		n.Open = append(n.Open, i)
 	}
 	for _, f := range p.cfg.Filters {
 		if v := f.Filter(c, n); !v.OK() {
-			return nil, v
+			return v
 		}
 	}
-	// For a single container the order says which cards, not whether.
-	if !n.JudgeOnly || len(c.Request.Asks) > 1 {
-		if place := p.cfg.Places[layout(c.Request.CardPolicy, p.cfg.CardLayout)]; place != nil {
-			place.Place(c, n)
-		}
+	return Verdict{}
+}
+
+// order puts the open cards that the card policy prefers first.
+func (p *Pipeline) order(c *Cycle, n *Candidate) {
+	if place := p.cfg.Places[layout(c.Request.CardPolicy, p.cfg.CardLayout)]; place != nil {
+		place.Place(c, n)
 	}
-	return p.cfg.Pack.Pack(c, n)
 }
 
 // Rate returns the node's score, the weighted mean of its plugins' scores, and

@@ -46,7 +46,7 @@ func drawWorld(t *rapid.T) world {
 		})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "earlier") {
-		p := gpu.Placement{Pod: gpu.PodID(fmt.Sprintf("earlier-%d", i)), Node: "n1", Tenant: pick[gpu.TenantID](t, "tenant", "red", "red", "blue"), CPU: 1000}
+		p := gpu.Placement{Pod: gpu.PodID(fmt.Sprintf("earlier-%d", i)), Node: "n1", Namespace: pick(t, "namespace", "red", "red", "blue"), CPU: 1000}
 		if len(w.facts.Cards) > 0 {
 			share := gpu.Share{Card: pick(t, "on", w.facts.Cards...).ID, Memory: pick[gpu.MiB](t, "held", 1, 5), Cores: pick[gpu.Cores](t, "cores", 0, 50, 100)}
 			share.Exclusive = pick(t, "exclusive", false, false, true)
@@ -62,7 +62,7 @@ func drawWorld(t *rapid.T) world {
 
 func drawRequest(t *rapid.T) *gpu.Request {
 	r := &gpu.Request{
-		Pod: "pod", Namespace: "ns", Name: "pod", Tenant: pick[gpu.TenantID](t, "tenant", "red", "red", "blue", ""), CPU: 5, Memory: 7,
+		Pod: "pod", Namespace: pick(t, "namespace", "red", "red", "blue"), Name: "pod", CPU: 5, Memory: 7,
 		Vendor:     pick(t, "gpu-type", "", "", "", gpu.Ascend),
 		NUMA:       pick(t, "numa", gpu.NoNUMA, gpu.NoNUMA, 0),
 		CardPolicy: pick(t, "card policy", "", gpu.Spread, gpu.Binpack),
@@ -98,6 +98,7 @@ func TestChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, r := drawWorld(t), drawRequest(t)
 		l := w.books()
+		r.Tenant, _ = l.Snapshot().Owner(r.Namespace)
 		n, _ := l.Snapshot().Node("n1")
 		judged := pipe.Judge(&pipeline.Cycle{Request: r}, n, &pipeline.Scratch{})
 		p, assigned := pipe.Assign(&pipeline.Cycle{Request: r}, n)

@@ -71,11 +71,12 @@ func TestPipelineCardPolicies(t *testing.T) {
 	}
 	l.SetNode(ledger.Facts{ID: "n1", Cards: cards})
 	for pod, held := range map[gpu.PodID]gpu.Share{"a": {Card: "d0", Memory: 2}, "b": {Card: "d1", Memory: 5}} {
-		l.Confirm(gpu.Placement{Pod: pod, Node: "n1", Tenant: "red", Grants: []gpu.Grant{{Shares: []gpu.Share{held}}}})
+		l.Confirm(gpu.Placement{Pod: pod, Node: "n1", Namespace: "red", Grants: []gpu.Grant{{Shares: []gpu.Share{held}}}})
 	}
 	n, _ := l.Snapshot().Node("n1")
+	red, _ := l.Snapshot().Owner("red")
 	for asked, want := range map[gpu.Policy]gpu.CardID{"": "d1", gpu.Binpack: "d1", gpu.Spread: "d2"} {
-		r := &gpu.Request{Tenant: "red", NUMA: gpu.NoNUMA, CardPolicy: asked, Asks: []gpu.Ask{{Count: 1, Memory: 1}}}
+		r := &gpu.Request{Tenant: red, NUMA: gpu.NoNUMA, CardPolicy: asked, Asks: []gpu.Ask{{Count: 1, Memory: 1}}}
 		p, v := Default().Pipeline().Assign(&pipeline.Cycle{Request: r}, n)
 		if !v.OK() {
 			t.Fatalf("%q: %+v", asked, v)

@@ -23,7 +23,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
 	"heteroflow.io/heteroflow/pkg/server"
-	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // The pods that are asked about.

@@ -130,7 +130,7 @@ func TestPackPlaces(t *testing.T) {
 				t.Fatalf("verdict %+v", v)
 			}
 			if v.OK() {
-				if err := l.Reserve(gpu.Placement{Pod: r.Pod, Tenant: r.Tenant, Node: "n1", Grants: grants}); err != nil {
+				if err := l.Reserve(gpu.Placement{Pod: r.Pod, Namespace: r.Namespace, Node: "n1", Grants: grants}); err != nil {
 					t.Error(err)
 				}
 			}

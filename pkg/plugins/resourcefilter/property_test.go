@@ -91,7 +91,7 @@ func TestPackAgainstBruteForce(t *testing.T) {
 		}
 		yes++
 		mustBeRight(t, r, node, grants)
-		if err := l.Reserve(gpu.Placement{Pod: r.Pod, Tenant: r.Tenant, Node: "n1", Grants: grants}); err != nil {
+		if err := l.Reserve(gpu.Placement{Pod: r.Pod, Namespace: r.Namespace, Node: "n1", Grants: grants}); err != nil {
 			t.Fatal(err)
 		}
 	})

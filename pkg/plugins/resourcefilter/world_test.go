@@ -61,7 +61,7 @@ func books(cards []gpu.Card, held []gpu.Share, foreign ...gpu.Foreign) *ledger.L
 	l.SetNode(ledger.Facts{ID: "n1", Cards: cards})
 	for i, s := range held {
 		l.Confirm(gpu.Placement{
-			Pod: gpu.PodID(fmt.Sprintf("earlier-%d", i)), Node: "n1", Tenant: "red",
+			Pod: gpu.PodID(fmt.Sprintf("earlier-%d", i)), Node: "n1", Namespace: "red",
 			Grants: []gpu.Grant{{Shares: []gpu.Share{s}}},
 		})
 	}
@@ -83,7 +83,7 @@ func candidate(l *ledger.Ledger) *pipeline.Candidate {
 
 // request names the containers c0 and on, in the order of the asks.
 func request(asks ...gpu.Ask) *gpu.Request {
-	r := &gpu.Request{Pod: "pod", Tenant: "red", NUMA: gpu.NoNUMA, Asks: asks}
+	r := &gpu.Request{Pod: "pod", Namespace: "red", NUMA: gpu.NoNUMA, Asks: asks}
 	for i := range r.Asks {
 		r.Asks[i].Container, r.Asks[i].Number = fmt.Sprintf("c%d", i), i
 		r.Asks[i].Count = max(1, r.Asks[i].Count)

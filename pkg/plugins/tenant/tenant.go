@@ -65,14 +65,16 @@ func (Cards) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
 	return pipeline.Verdict{}
 }
 
-// closed reports whether the tenant may not join those on the card.
+// closed reports whether the tenant may not join those on the card. Most holders
+// are the tenant's own, and nobody has to be asked about those.
 func closed(t gpu.TenantID, card *ledger.Card, b ledger.Boundary) bool {
 	if card.Divided {
 		return true
 	}
 	for i := range card.Holders {
 		h := &card.Holders[i]
-		if !h.Use.Exclusive && !b.MayShare(t, h.Tenant) {
+		own := t != "" && h.Tenant == t
+		if !h.Use.Exclusive && !own && !b.MayShare(t, h.Tenant) {
 			return true
 		}
 	}

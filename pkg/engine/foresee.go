@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"cmp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+)
+
+// Outlook says what stands in a pod's way for whose it is and what it asks for,
+// whatever room there is. The zero Outlook is that nothing does.
+type Outlook struct {
+	// Closed says why nothing new may come from its namespace; "" if it may.
+	Closed gpu.Reason
+	// Unknown says that it is not known whose the pod is, as two Tenants claim its
+	// namespace: its slices share cards with nobody.
+	Unknown bool
+	// Never is the limit that it passes alone, however little else is held.
+	Never *gpu.Excess
+	// Now is the limit that it passes together with what is held.
+	Now *gpu.Excess
+}
+
+// Foresee returns the outlook of a pod that asks so: at once, from what is known
+// here, on a replica that does not decide too. Of quotas that count what the cards
+// are like it says the least that any cards of the cluster make of the request, in
+// use or not.
+func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
+	if !r.AsksForCards() {
+		return o
+	}
+	in := e.cfg.Ledger.Snapshot()
+	tenant, closed := in.Owner(r.Namespace)
+	o.Closed, o.Unknown = closed, closed == "" && tenant == ""
+	purse := in.Purse(r.Namespace)
+	if !purse.Limited() {
+		return o
+	}
+	least := leastOf(r, in)
+	o.Never = excess(purse.Unspent(), least)
+	o.Now = excess(purse, least)
+	return o
+}
+
+// excess is that of the first of the prices, if the purse allows none.
+func excess(purse ledger.Purse, all prices) *gpu.Excess {
+	if v := pipeline.Afford(purse, all...); !v.OK() {
+		return &gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want}
+	}
+	return nil
+}
+
+// leastOf returns the least that the request takes of quotas on the cards that
+// there are; where it leaves the vendor open, once for each that it may get.
+func leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
+	if pipeline.Fixed(r) {
+		return prices{pipeline.Least(r)}
+	}
+	found := survey(r, in)
+	for _, v := range gpu.Vendors() {
+		if found.has(v) || len(found) == 0 {
+			all.add(pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
+		}
+	}
+	return all
+}
+
+// kinds has the least memory and the least compute that one device of an ask takes
+// of a vendor's cards; nothing where none suits.
+type kinds map[kind]gpu.Use
+
+type kind struct {
+	ask    *gpu.Ask
+	vendor gpu.Vendor
+}
+
+// survey looks at every card that suits any of the asks, whoever is on it.
+func survey(r *gpu.Request, in ledger.Snapshot) kinds {
+	found := kinds{}
+	for _, n := range in.Nodes() {
+		for i := range n.Cards {
+			c := &n.Cards[i].Card
+			for k := range r.Asks {
+				if a := &r.Asks[k]; suits(r, a, c) {
+					found.note(kind{a, c.Vendor}, a.On(c))
+				}
+			}
+		}
+	}
+	return found
+}
+
+// suits reports whether the card could ever be given to the ask.
+func suits(r *gpu.Request, a *gpu.Ask, c *gpu.Card) bool {
+	switch {
+	case r.Vendor != "" && r.Vendor != c.Vendor, !a.Suits(c):
+		return false
+	case a.Whole:
+		return c.TakesWhole() && c.Memory >= a.Memory
+	}
+	return c.TakesSlices()
+}
+
+func (f kinds) note(k kind, u gpu.Use) {
+	if was, known := f[k]; known {
+		u.Memory, u.Cores = min(u.Memory, was.Memory), min(u.Cores, was.Cores)
+	}
+	f[k] = u
+}
+
+func (f kinds) has(v gpu.Vendor) bool {
+	for k := range f {
+		if k.vendor == v {
+			return true
+		}
+	}
+	return false
+}
+
+// device is what one device of the ask takes where the vendor's cards are taken as
+// far as they suit. Of what suits nowhere it is what is named.
+func (f kinds) device(r *gpu.Request, a *gpu.Ask, v gpu.Vendor) gpu.Spend {
+	for _, v := range append([]gpu.Vendor{v}, gpu.Vendors()...) {
+		if u, ok := f[kind{a, v}]; ok {
+			return gpu.Spend{Vendor: v, Memory: u.Memory, Cores: u.Cores}
+		}
+	}
+	return gpu.Spend{Vendor: cmp.Or(a.Vendor, r.Vendor), Memory: a.Memory, Cores: a.Cores}
+}
