@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -232,7 +234,8 @@ func TestRulesThatChange(t *testing.T) {
 			s.verify()
 
 			tc.part(s, a, b)
-			s.eventually("an event on the node", func() error { return s.toldOfNeighbours(node, a.ns+"/p", b.ns+"/q") })
+			s.eventually("an event on the node", func() error { return s.toldOfNeighbours(node, "TenantBoundaryViolated", a.ns+"/p", b.ns+"/q") })
+			s.dividedCards(1)
 			for _, tenant := range tc.tenants {
 				s.Log(s.judged(tenant, v1alpha1.TenantCardsSeparated, v1alpha1.TenantReasonSharedAcrossBoundary))
 			}
@@ -248,6 +251,8 @@ func TestRulesThatChange(t *testing.T) {
 			b.runs("new")
 			s.stay(0, p, q)
 			s.verify()
+			s.eventually("the end of it on the node", func() error { return s.toldOfNeighbours(node, "TenantBoundaryRestored") })
+			s.dividedCards(0)
 			for _, tenant := range tc.tenants {
 				s.judged(tenant, v1alpha1.TenantCardsSeparated, "")
 			}
@@ -255,18 +260,41 @@ func TestRulesThatChange(t *testing.T) {
 	}
 }
 
-// toldOfNeighbours returns nil once an event on the node names all who are on a
-// card of it that they may not share.
-func (s *scene) toldOfNeighbours(node string, names ...string) error {
+// toldOfNeighbours returns nil once an event of that reason on the node has all the
+// names.
+func (s *scene) toldOfNeighbours(node, reason string, names ...string) error {
 	told := s.toldOn(node)
 	for _, text := range told {
 		missing := slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(text, name) })
-		if strings.HasPrefix(text, "TenantBoundaryViolated: ") && !missing {
+		if strings.HasPrefix(text, reason+": ") && !missing {
 			s.Log(text)
 			return nil
 		}
 	}
 	return fmt.Errorf("node %s was told %q", node, told)
+}
+
+// dividedCards waits until the scheduler counts so many cards whose holders may not
+// be together.
+func (s *scene) dividedCards(want int) {
+	s.Helper()
+	s.eventually("the number of divided cards", func() error {
+		text, err := s.metrics()
+		if line := fmt.Sprintf("\nheteroflow_divided_cards %d\n", want); err == nil && !strings.Contains(text, line) {
+			err = fmt.Errorf("it is not %d", want)
+		}
+		return err
+	})
+}
+
+func (s *scene) metrics() (string, error) {
+	answer, err := http.Get(s.MetricsURL())
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
 }
 
 // TestNamespaceOfTwoTenants: pods of a namespace that two Tenants claim share with
