@@ -55,6 +55,10 @@ DURATION ?= 5m
 chaos: controlplane ## pods come and go for DURATION while everything around the scheduler goes wrong; the last line is the result
 	@CGO_ENABLED=0 $(GO) run ./test/chaos/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
+.PHONY: soak
+soak: ## pods of many tenants come and go for DURATION through the engine and the ledger while all rules change; the last line is the result
+	@CGO_ENABLED=0 $(GO) run ./test/soak/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+
 .PHONY: bench
 bench: ## benchmarks in process
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/... ./test/bench

@@ -66,16 +66,20 @@ func (p *program) elect(ctx context.Context, cfg config, c clients, counts *metr
 	if err != nil {
 		return fmt.Errorf("the host's name, which is a part of the leader's: %w", err)
 	}
+	holder := kube.NewHolder(host, cfg.replicaAdvertise)
 	p.leader = kube.NewLeader(kube.LeaderConfig{
-		Lock:          kube.NewLease(c.lease, cfg.leaseNamespace, kube.NewHolder(host, cfg.replicaAdvertise)),
+		Lock:          kube.NewLease(c.lease, cfg.leaseNamespace, holder),
 		LeaseDuration: cfg.leaseDuration, RenewDeadline: cfg.renewDeadline, RetryPeriod: cfg.retryPeriod, FenceDelay: cfg.fenceDelay,
 		Epochs:  &kube.Epochs{Client: c.lease, Now: time.Now},
 		Fence:   &kube.Fence{Client: c.lease, Namespace: cfg.leaseNamespace},
 		Ready:   p.cluster.Ready,
 		CatchUp: func(ctx context.Context) error { return p.books.CatchUp(ctx, c.work) },
 		Idle:    func() bool { return len(p.books.Ledger.Unconfirmed()) == 0 },
-		Now:     time.Now,
-		Logger:  klog.FromContext(ctx),
+		Hindered: func(ctx context.Context, why string) {
+			p.events.Hindered(kube.LeaseReference(ctx, c.lease, cfg.leaseNamespace), holder, why)
+		},
+		Now:    time.Now,
+		Logger: klog.FromContext(ctx),
 	})
 	p.clashes = &kube.Clashes{
 		Client: c.work, Ledger: p.books.Ledger, First: p.leader.First, Logger: klog.FromContext(ctx),
@@ -94,13 +98,17 @@ func (p *program) lead(ctx context.Context) error {
 	return p.leader.Run(ctx)
 }
 
+// leads reports whether this replica decides at this moment.
+func (p *program) leads() bool { return p.leader == nil || p.leader.State().Here }
+
 // leadership is the leader as the server asks for it.
 type leadership struct{ *kube.Leader }
 
 func (l leadership) State() server.Leading { return server.Leading(l.Leader.State()) }
 
 // whenLeading runs what only the leader does, from when this replica leads. Who
-// has led does not go on as a standby, so it need not be stopped before the end.
+// has led does not go on as a standby, so it need not be stopped before the end;
+// what must not go on while leading is interrupted asks for itself, see leads.
 func (p *program) whenLeading(ctx context.Context, run func(context.Context) error) error {
 	if p.leader != nil {
 		select {

@@ -18,8 +18,12 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// api is an API server with what it streams of nodes and pods, and the namespace
-// ns; other requests are up to rest.
+// oneTenant owns the namespace ns.
+const oneTenant = `{"type":"ADDED","object":{"kind":"Tenant","apiVersion":"heteroflow.io/v1alpha1","metadata":{"name":"blue","generation":1},` +
+	`"spec":{"namespaces":{"names":["ns"]},"maxPriority":20,"quota":{"cards":{"limit":8}}}}}` + "\n"
+
+// api is an API server with what it streams of nodes and pods, the namespace ns
+// and its tenant; other requests are up to rest.
 func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,7 +32,7 @@ func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig st
 			"/api/v1/pods":                         {"Pod", "v1", pods},
 			"/api/v1/namespaces":                   {"Namespace", "v1", `{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns"}}}` + "\n"},
 			"/api/v1/resourcequotas":               {"ResourceQuota", "v1", ""},
-			"/apis/heteroflow.io/v1alpha1/tenants": {"Tenant", "heteroflow.io/v1alpha1", ""},
+			"/apis/heteroflow.io/v1alpha1/tenants": {"Tenant", "heteroflow.io/v1alpha1", oneTenant},
 		}[r.URL.Path]
 		if !known || r.URL.Query().Get("watch") == "" {
 			rest(w, r)
@@ -187,7 +191,8 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 	return write(t, string(cert)), write(t, string(key))
 }
 
-// With a certificate the API server is answered too, by the policy that the program was given.
+// With a certificate the API server is answered too, by the policy that the program
+// was given, and by what is written about tenants.
 func TestServesAdmission(t *testing.T) {
 	cert, key := certificate(t)
 	injecting := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {injection: downwardAPI}\n")
@@ -196,15 +201,26 @@ func TestServesAdmission(t *testing.T) {
 	webhooks := listen(t)
 	ran := make(chan error, 1)
 	go func() { ran <- p.run(ctx, listeners{extender: listen(t), public: listen(t), webhooks: webhooks}) }()
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, cert)}}}
-	answer, err := client.Post("https://"+webhooks.Addr().String()+"/webhook/validate", "application/json", strings.NewReader(
-		`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE",`+
-			`"object":{"metadata":{"name":"p"},"spec":{"schedulerName":"heteroflow-scheduler","containers":[{"name":"c","resources":{"limits":{"heteroflow.io/gpu":"1"}}}]}}}}`))
-	if err != nil {
-		t.Fatal(err)
+	for !p.cluster.Ready() {
+		runtime.Gosched()
 	}
-	if code, text := read(t, answer); code != http.StatusOK || !strings.Contains(text, `"allowed":false`) || !strings.Contains(text, "write annotation heteroflow.io/gpu-type") {
-		t.Errorf("validate = %d %s", code, text)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots(t, cert)}}}
+	for _, tc := range []struct{ what, path, metadata, gpus, allowed, says string }{
+		{"by the policy", "validate", "", "1", "false", "write annotation heteroflow.io/gpu-type"},
+		{"by the Tenant's quota", "validate", `,"annotations":{"heteroflow.io/gpu-type":"nvidia"}`, "9", "false",
+			"containers[c]: asks for 9 cards; Tenant blue allows 8 (spec.quota.cards.limit)"},
+		{"by the Tenant's cap", "mutate", `,"annotations":{"heteroflow.io/gpu-type":"nvidia","heteroflow.io/priority":"90"}`, "1", "true",
+			"priority 90 is lowered to 20, the most that the Tenant of namespace ns allows (spec.maxPriority)"},
+	} {
+		answer, err := client.Post("https://"+webhooks.Addr().String()+"/webhook/"+tc.path, "application/json", strings.NewReader(fmt.Sprintf(
+			`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","kind":{"group":"","version":"v1","kind":"Pod"},"operation":"CREATE","namespace":"ns",`+
+				`"object":{"metadata":{"name":"p"%s},"spec":{"schedulerName":"heteroflow-scheduler","containers":[{"name":"c","resources":{"limits":{"heteroflow.io/gpu":%q}}}]}}}}`, tc.metadata, tc.gpus)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, text := read(t, answer); code != http.StatusOK || !strings.Contains(text, `"allowed":`+tc.allowed) || !strings.Contains(text, tc.says) {
+			t.Errorf("%s: %s = %d %s, want %q", tc.what, tc.path, code, text, tc.says)
+		}
 	}
 	client.CloseIdleConnections()
 	stop()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,6 +17,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/controllers/tenant"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -98,6 +100,7 @@ type program struct {
 	shared   *kube.Certificates // where these are kept in a Secret, or nil
 	longest  time.Duration      // of one answer
 	settle   time.Duration      // between two looks for holds that nobody confirms
+	tenants  *tenant.Controller
 	audit    *kube.Audit
 	audits   time.Duration // between two
 }
@@ -131,6 +134,11 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		}
 	}
 	p.audit = &kube.Audit{Client: c.work, Lister: p.cluster.Pods(), Books: p.books, Ready: p.cluster.Ready, Found: p.events.Mismatch, Standing: counts.Mismatches}
+	rules := p.cluster.Rules()
+	p.tenants = &tenant.Controller{
+		Tenants: rules.Tenants(), Quotas: rules.Quotas(), Law: rules.Law, Changed: rules.Changed, Ledger: p.books.Ledger.Snapshot,
+		Writer: c.kinds.HeteroflowV1alpha1().Tenants(), Tell: p.events.Tell, Now: time.Now,
+	}
 	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
@@ -143,14 +151,18 @@ func unknown() *ledger.Ledger { return ledger.New(tenancy.New(tenancy.World{})) 
 // view is what the metrics read. It is not asked before all is put together.
 func (p *program) view(cfg config) metrics.View {
 	v := metrics.View{
-		Ledger: func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
-		Ready:  func() bool { return p.cluster.Ready() },
+		Ledger:  func() ledger.Snapshot { return p.books.Ledger.Snapshot() },
+		Ready:   func() bool { return p.cluster.Ready() },
+		Tenancy: p.directory,
 	}
 	if cfg.leaderElect {
 		v.Leadership = func() metrics.Leadership { return p.leader.View() }
 	}
 	return v
 }
+
+// directory is what is known of tenants; nil before anything is.
+func (p *program) directory() *tenancy.Directory { return p.cluster.Rules().Law().Directory }
 
 func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engine.Engine {
 	binder := &kube.Binder{Client: c.work, Lister: p.cluster.Pods(), Now: time.Now}
@@ -166,6 +178,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engin
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
 		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+		Leads: p.leads,
 	})
 }
 
@@ -174,8 +187,9 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 		Engine: p.engine, Reporter: p.events, Metrics: counts, Ready: p.cluster.Ready, Certified: p.certified,
 		Ledger: p.books.Ledger.Snapshot, Differences: p.audit.Differences, Replicas: p.peers(cfg),
 		BindTimeout: cfg.bindTimeout,
-		Admission:   admission.Rules{Settings: cfg.settings, Scheduler: name},
-		Decode:      func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
+		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name, Foresee: p.engine.Foresee,
+			MaxPriority: func(namespace string) (int, bool) { return p.directory().MaxPriority(namespace) }},
+		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	}
 	if p.leader != nil {
 		serving.Leadership = leadership{p.leader}
@@ -235,7 +249,8 @@ func restConfig(file string) (*rest.Config, error) {
 
 // run answers until ctx ends, or until another replica may lead. What answers
 // lean on ends after them: a bind in flight still needs the pods and the ledger,
-// and the Lease is given up when there is none.
+// and the Lease is given up when there is none. Requests that bind nobody do not
+// keep it.
 func (p *program) run(ctx context.Context, l listeners) error {
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -247,27 +262,19 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	defer resign()
 	led := make(chan error, 1)
 	go func() { led <- p.lead(lead) }()
-
 	front, ctx := errgroup.WithContext(ctx)
-	front.Go(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
-	front.Go(func() error { return server.Serve(ctx, l.public, p.server.Public(), p.longest) })
-	if l.webhooks != nil {
-		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
-	}
-	if l.replicas != nil {
-		front.Go(func() error { return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity) })
-	}
-	answered := make(chan error, 1)
-	go func() { answered <- front.Wait() }()
-	var err error
+	decided := p.answer(ctx, front, l)
+
 	select {
-	case err = <-led:
+	case err := <-led:
 		// Nothing is waited for: what is on its way is fenced.
 		return err
-	case err = <-answered:
+	case <-decided:
 	}
 	resign()
-	if ended := <-led; !errors.Is(ended, context.Canceled) {
+	ended := <-led
+	err := front.Wait()
+	if !errors.Is(ended, context.Canceled) {
 		err = errors.Join(err, ended)
 	}
 	stop()
@@ -275,6 +282,29 @@ func (p *program) run(ctx context.Context, l listeners) error {
 		err = errors.Join(err, ended)
 	}
 	return err
+}
+
+// answer has front answer on all listeners until ctx ends. The channel is closed
+// when those that decide have no request any more.
+func (p *program) answer(ctx context.Context, front *errgroup.Group, l listeners) (decided <-chan struct{}) {
+	var open sync.WaitGroup
+	deciding := func(serve func() error) {
+		open.Add(1)
+		front.Go(func() error { defer open.Done(); return serve() })
+	}
+	deciding(func() error { return server.Serve(ctx, l.extender, p.server.Extender(), p.longest) })
+	if l.replicas != nil {
+		deciding(func() error {
+			return server.ServeReplicas(ctx, l.replicas, p.server.Replica(), p.longest, p.identity)
+		})
+	}
+	front.Go(func() error { return server.Serve(ctx, l.public, p.server.Public(), p.longest) })
+	if l.webhooks != nil {
+		front.Go(func() error { return server.ServeTLS(ctx, l.webhooks, p.server.Webhooks(), p.longest, p.cert) })
+	}
+	none := make(chan struct{})
+	go func() { open.Wait(); close(none) }()
+	return none
 }
 
 // loops are what goes on behind the answers, each until its context ends.
@@ -287,7 +317,7 @@ func (p *program) loops() []func(context.Context) error {
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run,
+		p.clashes.Run, p.tenants.Run,
 	} {
 		always = append(always, func(ctx context.Context) error { return p.whenLeading(ctx, run) })
 	}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/policy"
 )
@@ -34,8 +35,9 @@ type Rules struct {
 	Settings policy.Settings
 	// Scheduler is the schedulerName of our kube-scheduler.
 	Scheduler string
-	// Foresee says what a request has to expect; nil: nothing is in its way.
-	Foresee func(*gpu.Request) Outlook
+	// Foresee says what stands in a request's way, whatever the nodes are like; nil:
+	// nothing does.
+	Foresee func(*gpu.Request) engine.Outlook
 	// MaxPriority returns the highest priority that pods of the namespace may ask
 	// for, false if that is not known for sure; nil: any.
 	MaxPriority func(namespace string) (most int, known bool)
@@ -50,7 +52,7 @@ type review struct {
 	raw      []byte      // pod, with the fields that we do not know
 	// namespace is that of the request: the pod may lack it, or say another.
 	namespace string
-	outlook   Outlook // of a new pod that is ours, once it is judged
+	outlook   engine.Outlook // of a new pod that is ours, once it is judged
 }
 
 // mirrors reports whether a kubelet shows a pod that it runs in any case.

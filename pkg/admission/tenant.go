@@ -5,30 +5,22 @@ import (
 	"strings"
 
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
-// Outlook is what is to be expected for a request, whatever the nodes are like.
-type Outlook struct {
-	Closed  gpu.Reason // why nothing new may come from the namespace; "": it may
-	Unknown bool       // whose the pod is, as more than one Tenant claims the namespace
-	// Never is a limit that the request passes by itself, Now one that it passes
-	// beside what is held.
-	Never, Now *gpu.Excess
-}
-
 // foresee returns the outlook of a request from the namespace.
-func (r Rules) foresee(v *review, request gpu.Request) Outlook {
+func (r Rules) foresee(v *review, request gpu.Request) engine.Outlook {
 	if r.Foresee == nil {
-		return Outlook{}
+		return engine.Outlook{}
 	}
 	request.Namespace = v.namespace
 	return r.Foresee(&request)
 }
 
-// never is the fault of a pod that no limit would ever let in.
-func (o *Outlook) never(request *gpu.Request) error {
+// checkLimits: a pod that passes a limit by itself would wait for ever.
+func checkLimits(o *engine.Outlook, request *gpu.Request) error {
 	if o.Never == nil {
 		return nil
 	}
@@ -62,9 +54,9 @@ func unit(m gpu.Measure) string {
 	return "cards"
 }
 
-// warnings says why a pod that is let in may wait for long, or will find fewer
+// prospects says why a pod that is let in may wait for long, or will find fewer
 // cards than its author thinks.
-func (o *Outlook) warnings(namespace string) (all []string) {
+func prospects(o *engine.Outlook, namespace string) (all []string) {
 	if o.Closed != "" {
 		all = append(all, fmt.Sprintf("the pod gets no cards for now (%s): the tenant of namespace %s is not active, does not exist, or is not known yet", o.Closed, namespace))
 	}

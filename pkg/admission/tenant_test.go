@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
@@ -152,9 +153,9 @@ func TestPrioritiesAboveTheCapAreRefused(t *testing.T) {
 
 // foreseeing are rules under which every request has that outlook; what is asked is
 // kept in asked.
-func foreseeing(o Outlook, asked *gpu.Request) Rules {
+func foreseeing(o engine.Outlook, asked *gpu.Request) Rules {
 	r := rules()
-	r.Foresee = func(q *gpu.Request) Outlook {
+	r.Foresee = func(q *gpu.Request) engine.Outlook {
 		if asked != nil {
 			*asked = *q
 		}
@@ -168,33 +169,33 @@ func TestOutlook(t *testing.T) {
 		return &gpu.Limit{Quota: whose, Name: name, Measure: m, Most: 8}
 	}
 	tests := map[string]struct {
-		outlook  Outlook
+		outlook  engine.Outlook
 		want     []string // of the refusal
 		warnings []string
 	}{
 		"nothing in the way": {},
 		"more than a Tenant may ever hold": {
-			outlook: Outlook{Never: &gpu.Excess{Limit: of("Tenant blue", "cards", gpu.Devices), Used: 3, Asked: 9}},
+			outlook: engine.Outlook{Never: &gpu.Excess{Limit: of("Tenant blue", "cards", gpu.Devices), Used: 3, Asked: 9}},
 			want:    []string{"initContainers[fetch], containers[main]: asks for 9 cards; Tenant blue allows 8 (spec.quota.cards.limit)"},
 		},
 		"more than a ResourceQuota may ever hold": {
-			outlook: Outlook{Never: &gpu.Excess{Limit: of("ResourceQuota ml/gpus", "limits.nvidia.com/gpumem", gpu.Memory), Asked: 9}},
+			outlook: engine.Outlook{Never: &gpu.Excess{Limit: of("ResourceQuota ml/gpus", "limits.nvidia.com/gpumem", gpu.Memory), Asked: 9}},
 			want:    []string{"asks for 9 MiB of card memory; ResourceQuota ml/gpus allows 8 (spec.hard[limits.nvidia.com/gpumem])"},
 		},
 		"too many whole cards": {
-			outlook: Outlook{Never: &gpu.Excess{Limit: of("ResourceQuota ml/gpus", "heteroflow.io/gpu", gpu.WholeCards), Asked: 9}},
+			outlook: engine.Outlook{Never: &gpu.Excess{Limit: of("ResourceQuota ml/gpus", "heteroflow.io/gpu", gpu.WholeCards), Asked: 9}},
 			want:    []string{"asks for 9 whole cards; ResourceQuota ml/gpus allows 8 (spec.hard[heteroflow.io/gpu])"},
 		},
 		"too much compute": {
-			outlook: Outlook{Never: &gpu.Excess{Limit: of("Tenant blue", "cores", gpu.Compute), Asked: 9}},
+			outlook: engine.Outlook{Never: &gpu.Excess{Limit: of("Tenant blue", "cores", gpu.Compute), Asked: 9}},
 			want:    []string{"asks for 9 percent of a card's compute; Tenant blue allows 8 (spec.quota.cores.limit)"},
 		},
 		"more than there is now": {
-			outlook:  Outlook{Now: &gpu.Excess{Limit: of("Tenant blue", "cards", gpu.Devices), Used: 7, Asked: 2}},
+			outlook:  engine.Outlook{Now: &gpu.Excess{Limit: of("Tenant blue", "cards", gpu.Devices), Used: 7, Asked: 2}},
 			warnings: []string{"the pod waits until there is room in a quota (QuotaExceeded): cards of Tenant blue: 7 of 8 used, 2 asked"},
 		},
 		"closed, and claimed twice": {
-			outlook: Outlook{Closed: gpu.TenantInactive, Unknown: true},
+			outlook: engine.Outlook{Closed: gpu.TenantInactive, Unknown: true},
 			warnings: []string{
 				"the pod gets no cards for now (TenantInactive): the tenant of namespace ml is not active, does not exist, or is not known yet",
 				"more than one Tenant claims namespace ml: its pods share cards with nobody",
@@ -235,7 +236,7 @@ func checkAnswer(t *testing.T, answer *admissionv1.AdmissionResponse, refused, w
 // has no outlook.
 func TestOutlookIsOfNewPodsOfOursAlone(t *testing.T) {
 	over := &gpu.Excess{Limit: &gpu.Limit{Quota: "Tenant blue", Name: "cards"}, Asked: 1}
-	r := foreseeing(Outlook{Never: over, Now: over, Closed: gpu.TenantInactive, Unknown: true}, nil)
+	r := foreseeing(engine.Outlook{Never: over, Now: over, Closed: gpu.TenantInactive, Unknown: true}, nil)
 	for name, pod := range map[string]string{
 		"without cards":     "{spec: {containers: [{name: main}]}}",
 		"another scheduler": asking("", "schedulerName: volcano, "),

@@ -85,7 +85,7 @@ func (r Rules) judgeAsks(v *review) []error {
 	}
 	if err == nil {
 		v.outlook = r.foresee(v, request)
-		errs = append(errs, v.outlook.never(&request))
+		errs = append(errs, checkLimits(&v.outlook, &request))
 	}
 	return errs
 }

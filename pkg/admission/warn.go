@@ -24,7 +24,7 @@ func (r Rules) warnings(v *review) (all []string) {
 			all = append(all, fmt.Sprintf("annotation %s has no effect%s", key, why))
 		}
 	}
-	return append(all, v.outlook.warnings(v.namespace)...)
+	return append(all, prospects(&v.outlook, v.namespace)...)
 }
 
 // vain says why a wish that was written or taken back changes nothing, "" if it

@@ -89,6 +89,9 @@ type Config struct {
 	Wait     time.Duration // longest wait for another bind of the same pod or node
 	Readback time.Duration // longest search for the outcome of a Binding
 	Retry    time.Duration // between two looks during that search; at least shortestRetry
+	// Leads reports whether this replica decides now; nil: it always does. Nobody
+	// is woken by one that does not.
+	Leads func() bool
 }
 
 // Engine decides. Make one with New.
@@ -100,6 +103,7 @@ type Engine struct {
 	waiting   waiting
 	verdicts  verdicts
 	hints     hints
+	catalogue catalogue
 }
 
 // shortestRetry keeps a search for an outcome from flooding an API server that

@@ -37,7 +37,7 @@ func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
 	if !purse.Limited() {
 		return o
 	}
-	least := leastOf(r, in)
+	least := e.leastOf(r, in)
 	o.Never = excess(purse.Unspent(), least)
 	o.Now = excess(purse, least)
 	return o
@@ -53,11 +53,13 @@ func excess(purse ledger.Purse, all prices) *gpu.Excess {
 
 // leastOf returns the least that the request takes of quotas on the cards that
 // there are; where it leaves the vendor open, once for each that it may get.
-func leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
-	if pipeline.Fixed(r) {
+// Containers of one pod may get cards of different vendors: no more is said of
+// those than what holds on any card.
+func (e *Engine) leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
+	if pipeline.Fixed(r) || len(r.Asks) > 1 && !pipeline.Named(r) {
 		return prices{pipeline.Least(r)}
 	}
-	found := survey(r, in)
+	found := survey(r, e.catalogue.of(in))
 	for _, v := range gpu.Vendors() {
 		if found.has(v) || len(found) == 0 {
 			all.add(pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
@@ -75,16 +77,13 @@ type kind struct {
 	vendor gpu.Vendor
 }
 
-// survey looks at every card that suits any of the asks, whoever is on it.
-func survey(r *gpu.Request, in ledger.Snapshot) kinds {
+// survey looks at every kind of card for each of the asks.
+func survey(r *gpu.Request, cards []*gpu.Card) kinds {
 	found := kinds{}
-	for _, n := range in.Nodes() {
-		for i := range n.Cards {
-			c := &n.Cards[i].Card
-			for k := range r.Asks {
-				if a := &r.Asks[k]; suits(r, a, c) {
-					found.note(kind{a, c.Vendor}, a.On(c))
-				}
+	for _, c := range cards {
+		for k := range r.Asks {
+			if a := &r.Asks[k]; suits(r, a, c) {
+				found.note(kind{a, c.Vendor}, a.On(c))
 			}
 		}
 	}

@@ -55,17 +55,11 @@ func mayPass(r *gpu.Request, p ledger.Purse) bool {
 		if _, over := p.Check(pipeline.Most(r, v)); over {
 			return true
 		}
-		if named(r) {
+		if pipeline.Named(r) {
 			return false // it would be the same of any other
 		}
 	}
 	return false
-}
-
-// named reports whether the request leaves no vendor open.
-func named(r *gpu.Request) bool {
-	open := func(a gpu.Ask) bool { return a.Vendor == "" }
-	return r.Vendor != "" || !slices.ContainsFunc(r.Asks, open)
 }
 
 // judge says whether the request fits the node, quotas included; and if a quota is

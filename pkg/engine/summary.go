@@ -105,15 +105,16 @@ func nearer(v pipeline.Verdict, c *Count) int {
 	return cmp.Compare(v.Have*c.Want, c.Have*v.Want)
 }
 
-// dominant returns the reason that stands for all: the most frequent of those
-// that would pass as pods end, since nodes of the wrong kind say little about
-// what the pod waits for; only where there is none, the most frequent at all.
+// dominant returns the reason that stands for all: a quota, where nothing else is
+// in the way of a node; or else the most frequent of those that would pass as pods
+// end, since nodes of the wrong kind say little about what the pod waits for; only
+// where there is none, the most frequent at all.
 func (t *tally) dominant() gpu.Reason {
 	if len(t.counts) == 0 {
 		return gpu.NoSchedulableNodes
 	}
 	return slices.MinFunc(t.counts, func(a, b Count) int {
-		return cmp.Or(falseFirst(a.Reason.Info().Final, b.Reason.Info().Final), byFrequency(a, b))
+		return cmp.Or(falseFirst(a.Limit == nil, b.Limit == nil), falseFirst(a.Reason.Info().Final, b.Reason.Info().Final), byFrequency(a, b))
 	}).Reason
 }
 

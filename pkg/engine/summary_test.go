@@ -61,6 +61,13 @@ func TestTally(t *testing.T) {
 	short := func(node gpu.NodeID, have, want int64) refusal {
 		return refusal{node, pipeline.Verdict{Reason: gpu.InsufficientGPUMemory, Have: have, Want: want}}
 	}
+	cards, memory := cardLimit(4), memoryLimit(1000)
+	over := func(node gpu.NodeID, l *gpu.Limit, used, asked int64) refusal {
+		return refusal{node, pipeline.Verdict{Reason: gpu.QuotaExceeded, Have: used, Want: asked, Limit: l}}
+	}
+	beside := func(node gpu.NodeID, have, want, closed int64) refusal {
+		return refusal{node, pipeline.Verdict{Reason: gpu.NoTenantEligibleGPU, Have: have, Want: want, Closed: closed}}
+	}
 	plain := func(node gpu.NodeID, r gpu.Reason) refusal { return refusal{node, pipeline.Verdict{Reason: r}} }
 	tests := map[string]struct {
 		refused  []refusal
@@ -99,6 +106,18 @@ func TestTally(t *testing.T) {
 		"equally near goes by name": {
 			[]refusal{short("c", 7, 10), short("b", 7, 10), short("d", 7, 10)}, gpu.InsufficientGPUMemory,
 			[]Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 3, Have: 7, Want: 10, Best: "b"}},
+		},
+		"a quota, where nothing else is in the way": {
+			[]refusal{plain("a", gpu.InsufficientGPUCount), plain("b", gpu.InsufficientGPUCount), over("c", &cards, 4, 1)}, gpu.QuotaExceeded,
+			[]Count{{Reason: gpu.InsufficientGPUCount, Nodes: 2, Best: "a"}, {Reason: gpu.QuotaExceeded, Nodes: 1, Have: 4, Want: 1, Best: "c", Limit: &cards}},
+		},
+		"the node that would pass a quota by least": {
+			[]refusal{over("a", &memory, 0, 1500), over("b", &memory, 0, 1200), over("c", &memory, 0, 1300)}, gpu.QuotaExceeded,
+			[]Count{{Reason: gpu.QuotaExceeded, Nodes: 3, Want: 1200, Best: "b", Limit: &memory}},
+		},
+		"closed cards are added up": {
+			[]refusal{beside("a", 0, 2, 4), beside("b", 1, 2, 3), beside("c", 0, 2, 5)}, gpu.NoTenantEligibleGPU,
+			[]Count{{Reason: gpu.NoTenantEligibleGPU, Nodes: 3, Have: 1, Want: 2, Best: "b", Closed: 12}},
 		},
 		"none has anything": {
 			[]refusal{short("c", 0, 10), short("b", 0, 20)}, gpu.InsufficientGPUMemory,

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
-	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
 )
@@ -24,8 +23,8 @@ func TestRememberedVerdictsAreTrue(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	c := newCluster(3, 2, 1, 2)
 	nodes := []gpu.NodeID{"n1", "n2", "n3", "n4", "n5"}
-	asks := []gpu.Ask{whole(1), whole(2), slice(100), slice(300), slice(900)}
-	for step := range 2000 {
+	asks := []gpu.Ask{whole(1), whole(2), slice(100), slice(300), slice(900), percent(30), {Count: 1, Cores: 20}}
+	for step := range 3000 {
 		c.change(random, step, nodes)
 		r := pod("asks", asks[random.IntN(len(asks))])
 		r.Namespace = []string{"red", "blue"}[random.IntN(2)]
@@ -43,18 +42,87 @@ func TestRememberedVerdictsAreTrue(t *testing.T) {
 func (c cluster) change(random *rand.Rand, step int, nodes []gpu.NodeID) {
 	node := nodes[random.IntN(len(nodes))]
 	name := fmt.Sprintf("p%d", random.IntN(12))
-	switch random.IntN(6) {
+	switch random.IntN(8) {
 	case 0:
-		c.ledger.SetNode(ledger.Facts{ID: node, Cards: cards(node, 1+random.IntN(3)), Unavailable: random.IntN(3) == 0})
+		f := sized(node, []gpu.MiB{1000, 600, 1000}[:1+random.IntN(3)]...)
+		f.Unavailable, f.Dedicated = random.IntN(3) == 0, []string{"", "", "", "red"}[random.IntN(4)]
+		c.ledger.SetNode(f)
 	case 1:
 		c.ledger.RemoveNode(node)
 	case 2:
 		c.ledger.Fence(map[gpu.NodeID][]gpu.CardID{node: {gpu.CardID(string(node) + "-d0")}})
 	case 3:
 		c.ledger.Release(gpu.PodID(name))
+	case 4:
+		c.ledger.Govern(randomRules(random))
 	default:
 		share := gpu.Share{Card: gpu.CardID(string(node) + "-d0"), Vendor: gpu.Nvidia, Memory: 100, Cores: 10}
-		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(name), Node: node, Namespace: "red", Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}})
+		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(name), Node: node, Namespace: []string{"red", "blue"}[random.IntN(2)], Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}})
+	}
+}
+
+// randomRules has two namespaces under all kinds of rules, of which most let them
+// in.
+func randomRules(random *rand.Rand) rules {
+	r := rules{tenants: map[string]gpu.TenantID{}}
+	if random.IntN(2) == 0 {
+		r.groups = [][]gpu.TenantID{{"red", "blue"}}
+	}
+	for _, namespace := range []string{"red", "blue"} {
+		switch random.IntN(6) {
+		case 0:
+			r.tenants[namespace] = "" // two claim it
+		case 1:
+			r.tenants[namespace] = "both"
+		case 2:
+			r.closed = append(r.closed, namespace)
+		}
+		most := int64(random.IntN(2500))
+		for _, l := range []gpu.Limit{cardLimit(most / 500), memoryLimit(most), coreLimit(most / 10)} {
+			if random.IntN(3) == 0 {
+				r = r.limiting(namespace, l)
+			}
+		}
+	}
+	return r
+}
+
+// What is remembered for one namespace must not be told to another of the tenant,
+// which has another quota; nor after the quota has changed.
+func TestVerdictsAreToldWithoutQuotas(t *testing.T) {
+	for name, limit := range map[string]func(int64) gpu.Limit{"gate": cardLimit, "price": func(n int64) gpu.Limit { return memoryLimit(1000 * n) }} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1, 1)
+			govern := func(a, b int64) {
+				c.ledger.Govern(rules{
+					tenants: map[string]gpu.TenantID{"a": "red", "b": "red"},
+					limits:  map[gpu.Account][]gpu.Limit{gpu.NamespaceAccount("a"): {limit(a)}, gpu.NamespaceAccount("b"): {limit(b)}},
+				})
+			}
+			fit := func(namespace string) int {
+				r := pod("asks", whole(1))
+				r.Namespace = namespace
+				return c.Filter(&r, c.all()).Fit
+			}
+			govern(1, 0)
+			for range 2 {
+				if a, b := fit("a"), fit("b"); a != 2 || b != 0 {
+					t.Errorf("%d nodes fit a, %d b", a, b)
+				}
+			}
+			c.joins("holder", "a", "n1-d0", alone)
+			if a := fit("a"); a != 0 {
+				t.Errorf("%d nodes fit a, whose quota is used up", a)
+			}
+			c.ledger.Release("holder")
+			if a := fit("a"); a != 2 {
+				t.Errorf("%d nodes fit a again", a)
+			}
+			govern(0, 1)
+			if a, b := fit("a"), fit("b"); a != 0 || b != 2 {
+				t.Errorf("%d nodes fit a, %d b", a, b)
+			}
+		})
 	}
 }
 

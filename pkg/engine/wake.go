@@ -63,6 +63,7 @@ type waker struct {
 	resume      gpu.PodID           // where the last turn stopped for want of time; "": at the first
 	// state is the ledger's, and plan that with the room of all claims taken.
 	state, plan ledger.Snapshot
+	scratch     pipeline.Scratch
 	homes       map[string]home // namespace -> what the plan leaves it; of some
 	// left has the nodes on which a claim has come to nothing in this turn: others
 	// may fit now although the node has not changed.
@@ -80,7 +81,8 @@ type waker struct {
 // is offered whole it is touched, in a larger one the node is nominated for it.
 // For one state of a node it is woken once; one that is woken in vain, since
 // kube-scheduler has reasons of its own against the node, is woken ever more
-// seldom.
+// seldom. While this replica does not lead, no turn is taken: another may, and
+// has nominations of its own.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -90,6 +92,9 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			if e.cfg.Leads != nil && !e.cfg.Leads() {
+				continue
+			}
 			e.run(ctx, w, w.next(e.cfg.Ledger.Snapshot(), e.cfg.Pipeline()))
 		}
 	}
@@ -296,14 +301,13 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 	}
 	s := stand(&at.request, w.plan)
 	s.cycle.Nodes = len(nodes)
-	var scratch pipeline.Scratch
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
 		w.judged++
 		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) {
 			continue
 		}
-		v, prices := s.judge(w.pipe, now, &scratch)
+		v, prices := s.judge(w.pipe, now, &w.scratch)
 		if v.Limit != nil {
 			at.dear.add(prices...)
 		}

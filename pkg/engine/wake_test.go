@@ -106,6 +106,40 @@ func TestWakesWhoFitsNow(t *testing.T) {
 	})
 }
 
+// Nobody is woken, and no node nominated, by one who may not be the leader any
+// more; what it would have done is done when it leads again.
+func TestWakesNobodyWhileItDoesNotLead(t *testing.T) {
+	tests := map[string]struct {
+		beside int // nodes without cards
+		done   history
+	}{
+		"a touch":      {0, history{Touched: []string{"waiter"}}},
+		"a nomination": {shownWhole, history{Nominated: []string{"waiter@n1"}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var leads atomic.Bool
+				c := newCluster(append([]int{1}, make([]int, tc.beside)...)...)
+				c.cfg.Leads = leads.Load
+				c.takes(t, "holder", "n1", whole(1))
+				c.waits(t, "waiter", whole(1))
+				c.wakes(t)
+				leads.Store(true)
+				time.Sleep(time.Minute)
+				c.ends("holder")
+				time.Sleep(WakePeriod) // there is a claim by now
+				leads.Store(false)
+				time.Sleep(time.Minute)
+				c.mustHaveNominated(t, history{})
+				leads.Store(true)
+				time.Sleep(time.Second)
+				c.mustHaveNominated(t, tc.done)
+			})
+		})
+	}
+}
+
 // Kube-scheduler is told of most changes itself.
 func TestWakesNobodyWhoComesByItself(t *testing.T) {
 	for name, comes := range map[string]func(*testing.T, cluster){

@@ -40,12 +40,13 @@ type Audit struct {
 	Lister corelisters.PodLister
 	Books  *Books
 	Ready  func() bool // whether the ledger has been built
-	// Found is told of each mismatch, once as long as it stays the same; Standing
-	// of how many there are after an audit.
+	// Found is told of each mismatch, and of each card that is held by more than it
+	// has room for, once as long as it stays the same; Standing of how many of both
+	// there are after an audit.
 	Found    func(node gpu.NodeID, text string)
 	Standing func(mismatches int)
 
-	told   map[gpu.PodID]string // pod -> the mismatch that has been told
+	told   map[gpu.PodID]string // pod or cardKey -> what has been told
 	looked gpu.PodID            // who was the last whose turn it was to be looked at
 
 	mu       sync.Mutex
@@ -98,6 +99,7 @@ func (a *Audit) audit(ctx context.Context) error {
 		}
 	}
 	a.Books.Ledger.Fence(now.fences)
+	a.crowds(now)
 	a.conclude(now)
 	return nil
 }
@@ -130,13 +132,14 @@ type difference struct {
 type findings struct {
 	began  time.Time            // before anything was read
 	before map[gpu.PodID]string // those of the audit before
-	differ map[gpu.PodID]string // pod -> what the books say of it
+	differ map[gpu.PodID]string // pod, or cardKey of a crowded card -> what is to be said of it
 	stands map[gpu.PodID]finding
 	fences map[gpu.NodeID][]gpu.CardID
 }
 
 type finding struct {
 	node gpu.NodeID
+	card gpu.CardID // that is crowded; "": about a pod
 	text string
 }
 
@@ -295,11 +298,15 @@ func textAbout(p *gpu.Placement, text string) string {
 
 // note notes the difference, and reports whether the last audit had it too.
 func (f *findings) note(p *gpu.Placement, text string) bool {
-	f.differ[p.Pod] = text
-	if f.before[p.Pod] != text {
+	return f.noteAs(p.Pod, finding{node: p.Node, text: text})
+}
+
+func (f *findings) noteAs(key gpu.PodID, what finding) bool {
+	f.differ[key] = what.text
+	if f.before[key] != what.text {
 		return false
 	}
-	f.stands[p.Pod] = finding{p.Node, text}
+	f.stands[key] = what
 	return true
 }
 
@@ -333,10 +340,15 @@ func (a *Audit) conclude(now *findings) {
 	told := map[gpu.PodID]string{}
 	for id, f := range now.stands {
 		told[id] = f.text
-		if a.told[id] != f.text {
-			a.Books.Logger.Error(errMismatch, "books", "node", f.node, "podUID", id, "difference", f.text)
-			a.Found(f.node, f.text)
+		if a.told[id] == f.text {
+			continue
 		}
+		if f.card != "" {
+			a.Books.Logger.Error(errCrowded, "books", "node", f.node, "card", f.card, "cause", f.text)
+		} else {
+			a.Books.Logger.Error(errMismatch, "books", "node", f.node, "podUID", id, "difference", f.text)
+		}
+		a.Found(f.node, f.text)
 	}
 	a.Standing(len(now.stands))
 	a.told = told

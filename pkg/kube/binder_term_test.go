@@ -26,14 +26,17 @@ func inTerm(b *Binder, t Term) *Binder {
 // The epoch of the moment is in the record and beside it, where the fence looks.
 func TestBindSaysItsEpoch(t *testing.T) {
 	var sent corev1.Binding
+	var told []gpu.PodID
 	server := newAPIServer(t, onBinding(func(w http.ResponseWriter, r *http.Request) {
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 			t.Error(err)
 		}
+		if len(told) == 0 { // it may have come to pass before its sender goes on
+			t.Error("the Binding is there before it is told of")
+		}
 		done(w, r)
 	}))
 	b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 1795996397})
-	var told []gpu.PodID
 	b.Sending = func(pod gpu.PodID) { told = append(told, pod) }
 	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); err != nil {
 		t.Fatal(err)

@@ -41,11 +41,15 @@ func event(a about, kind, reason, key, text string, times int32) *corev1.Event {
 	}
 }
 
-// nodeEvent makes the event about a node. Like kubelet's own it names the node in
-// place of a UID, which is what kubectl describe looks for.
+// nodeEvent makes the event about a node.
 func nodeEvent(node gpu.NodeID, reason, text string) *corev1.Event {
-	e := event(about{gpu.PodID(node), metav1.NamespaceDefault, string(node)}, corev1.EventTypeWarning, reason, text, text, 1)
-	e.InvolvedObject = corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: string(node), UID: types.UID(node)}
+	return noticeEvent(&Notice{About: NodeSubject(node), Warning: true, Reason: reason, Key: text, Text: text})
+}
+
+// leaseEvent makes the event about the Lease that the leader holds.
+func leaseEvent(lease corev1.ObjectReference, reason, text string) *corev1.Event {
+	e := event(about{gpu.PodID(lease.UID), lease.Namespace, lease.Name}, corev1.EventTypeWarning, reason, text, text, 1)
+	e.InvolvedObject = lease
 	return e
 }
 

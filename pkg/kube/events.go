@@ -78,6 +78,15 @@ func (e *Events) Mismatch(node gpu.NodeID, text string) {
 	e.send(nodeEvent(node, string(gpu.LedgerMismatch), text))
 }
 
+// reasonHindered is the reason of the event about a leader that may not decide.
+const reasonHindered = "LeaderHindered"
+
+// Hindered tells, on the Lease, what keeps its holder from deciding: nothing is
+// bound meanwhile. It never blocks.
+func (e *Events) Hindered(lease corev1.ObjectReference, holder Holder, why string) {
+	e.send(leaseEvent(lease, reasonHindered, holder.Host+" holds the lease and does not decide: "+why))
+}
+
 // Forget drops what is known of a pod that nothing more will be told about.
 func (e *Events) Forget(pod gpu.PodID) {
 	e.mu.Lock()

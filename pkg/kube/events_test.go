@@ -14,7 +14,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -324,4 +327,42 @@ func TestMismatchIsToldOnTheNode(t *testing.T) {
 		d.Mismatch("n1", "pod ns/p runs, and is not held")
 		d.want(t, map[string]int{"n1 Warning LedgerMismatch: pod ns/p runs, and is not held": 1})
 	})
+}
+
+// What keeps the leader from deciding is told on the Lease, where kubectl describe
+// looks for its UID; the same again is the same event.
+func TestHinderedLeaders(t *testing.T) {
+	bubble(t, func(t *testing.T, d *desk) {
+		lease := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "system", Name: LeaseName, UID: "u-1"}
+		for range 2 {
+			d.Hindered(lease, Holder{Host: "pod-1", Address: "10.0.0.1:9444", Process: "x"}, "the fence is not in force")
+			synctest.Wait()
+		}
+		d.want(t, map[string]int{"heteroflow-scheduler Warning LeaderHindered: pod-1 holds the lease and does not decide: the fence is not in force": 1})
+		for _, e := range d.board.events {
+			if e.Namespace != "system" || e.InvolvedObject != lease {
+				t.Errorf("event in %q about %+v", e.Namespace, e.InvolvedObject)
+			}
+		}
+	})
+}
+
+// The event is written even when the Lease cannot be read.
+func TestLeaseReference(t *testing.T) {
+	want := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: "system", Name: LeaseName}
+	for uid, found := range map[types.UID]http.HandlerFunc{
+		"": notFound("leases"),
+		"u-1": func(w http.ResponseWriter, r *http.Request) {
+			if r.Method+" "+r.URL.Path != "GET /apis/coordination.k8s.io/v1/namespaces/system/leases/heteroflow-scheduler" {
+				t.Errorf("%s %s", r.Method, r.URL)
+			}
+			answer(w, coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{UID: "u-1"}})
+		},
+	} {
+		server := newAPIServer(t, func(s *apiServer) { s.other = found })
+		want.UID = uid
+		if got := LeaseReference(t.Context(), server.client(t), "system"); got != want {
+			t.Errorf("it is %+v, want %+v", got, want)
+		}
+	}
 }

@@ -40,18 +40,25 @@ func (f *Fence) Supported(context.Context) (bool, error) {
 	return false, nil
 }
 
+// ErrNoFence means that the API server does what it would not with a fence for
+// that epoch, not only that it could not be asked.
+var ErrNoFence = errors.New("the fence is not in force")
+
 // Prove returns nil if the API server takes Bindings of this epoch and refuses
 // those of another. It tries, with a pod that does not exist and dry: what the
 // fence lets pass is answered with "not found".
 func (f *Fence) Prove(ctx context.Context, epoch int64) error {
-	if err := f.try(ctx, epoch); !unknownPod(err) {
-		return fmt.Errorf("the fence is not in force: a Binding of the current epoch %d is not let pass: %w", epoch, orNone(err))
+	switch err := f.try(ctx, epoch); {
+	case FenceRefused(err):
+		return fmt.Errorf("%w: a Binding of the current epoch %d is not let pass: %w", ErrNoFence, epoch, err)
+	case !unknownPod(err):
+		return fmt.Errorf("the fence could not be tried: a Binding of the current epoch %d is not let pass: %w", epoch, orNone(err))
 	}
 	switch err := f.try(ctx, epoch-1); {
 	case FenceRefused(err):
 		return nil
 	case unknownPod(err):
-		return fmt.Errorf("the fence is not in force: a Binding of epoch %d is let pass while it is %d; is the ValidatingAdmissionPolicy %s there, and its binding?", epoch-1, epoch, FencePolicy)
+		return fmt.Errorf("%w: a Binding of epoch %d is let pass while it is %d; is the ValidatingAdmissionPolicy %s there, and its binding?", ErrNoFence, epoch-1, epoch, FencePolicy)
 	default:
 		return fmt.Errorf("the fence could not be tried: %w", orNone(err))
 	}

@@ -244,6 +244,22 @@ func TestNobodyElseLoses(t *testing.T) {
 	}
 }
 
+// Of a pod that has gone nothing is kept, or a scheduler that runs for months would
+// grow with every pod that it has bound.
+func TestNothingIsKeptOfWhoHasGone(t *testing.T) {
+	a := newArbiter(t)
+	a.shelf.Gone = a.Gone
+	a.reserves(t, "winner", "GPU-a", 0)
+	a.shelf.PodSeen(boundIn(t, "winner", 7))
+	a.shelf.PodSeen(boundIn(t, "late", 4))
+	for _, name := range []string{"winner", "late"} {
+		a.shelf.PodGone(boundPod(t, name, ended(corev1.PodSucceeded)), true)
+	}
+	if len(a.given)+len(a.late) > 0 {
+		t.Errorf("kept: %v and %v", a.given, a.late)
+	}
+}
+
 // An eviction that does not succeed is tried again, and told once.
 func TestEvictionsThatFail(t *testing.T) {
 	for code, again := range map[int]bool{404: false, 409: false, 429: true, 500: true} {

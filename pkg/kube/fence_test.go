@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -48,18 +49,21 @@ func TestProve(t *testing.T) {
 	tests := map[string]struct {
 		current, other http.HandlerFunc
 		fault          string
+		none           bool // there is none, for certain
 	}{
-		"in force":                     {notFound("pods"), refused403(superseded), ""},
-		"no policy":                    {notFound("pods"), notFound("pods"), "is the ValidatingAdmissionPolicy heteroflow-fence there"},
-		"no binding of the policy":     {notFound("pods"), notFound("pods"), "is the ValidatingAdmissionPolicy heteroflow-fence there"},
-		"no Epoch":                     {refused403(noParams), refused403(noParams), "no params found"},
-		"the new one is not known yet": {refused403(superseded), notFound("pods"), "has been superseded"},
-		"no such namespace":            {notFound("namespaces"), notFound("namespaces"), "namespaces not found"},
-		"no right to bind":             {refused403("cannot create resource pods/binding"), refused403("cannot create resource pods/binding"), "cannot create"},
-		"another policy refuses":       {notFound("pods"), refused403("ValidatingAdmissionPolicy 'other' denied request"), "could not be tried"},
-		"out of order":                 {notFound("pods"), says(500, "etcd"), "could not be tried"},
-		"bound, it says":               {done, done, "answered as done"},
-		"other is bound, it says":      {notFound("pods"), done, "answered as done"},
+		"in force":                     {notFound("pods"), refused403(superseded), "", false},
+		"no policy":                    {notFound("pods"), notFound("pods"), "is the ValidatingAdmissionPolicy heteroflow-fence there", true},
+		"no binding of the policy":     {notFound("pods"), notFound("pods"), "is the ValidatingAdmissionPolicy heteroflow-fence there", true},
+		"no Epoch":                     {refused403(noParams), refused403(noParams), "no params found", true},
+		"the new one is not known yet": {refused403(superseded), notFound("pods"), "has been superseded", true},
+		"no such namespace":            {notFound("namespaces"), notFound("namespaces"), "namespaces not found", false},
+		"no right to bind":             {refused403("cannot create resource pods/binding"), refused403("cannot create resource pods/binding"), "cannot create", false},
+		"another policy refuses":       {notFound("pods"), refused403("ValidatingAdmissionPolicy 'other' denied request"), "could not be tried", false},
+		"another policy refuses both":  {refused403("ValidatingAdmissionPolicy 'other' denied request"), refused403(superseded), "could not be tried", false},
+		"out of order":                 {notFound("pods"), says(500, "etcd"), "could not be tried", false},
+		"out of order from the first":  {says(500, "etcd"), says(500, "etcd"), "could not be tried", false},
+		"bound, it says":               {done, done, "answered as done", false},
+		"other is bound, it says":      {notFound("pods"), done, "answered as done", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +82,9 @@ func TestProve(t *testing.T) {
 			err := (&Fence{Client: server.client(t), Namespace: "system"}).Prove(t.Context(), 7)
 			if (err == nil) != (tc.fault == "") || err != nil && !strings.Contains(err.Error(), tc.fault) {
 				t.Errorf("error %v, want %q", err, tc.fault)
+			}
+			if errors.Is(err, ErrNoFence) != tc.none {
+				t.Errorf("error %v; there is none for certain: want %t", err, tc.none)
 			}
 			if err == nil && !slices.Equal(epochs, []string{"7", "6"}) {
 				t.Errorf("tried epochs %q", epochs)

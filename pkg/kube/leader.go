@@ -31,13 +31,16 @@ type LeaderConfig struct {
 	// FenceDelay is how long after raising the epoch API servers may still take a
 	// Binding of the one before.
 	FenceDelay time.Duration
-	Epochs     epochs
-	Fence      fence
-	Ready      func() bool                 // whether the books have been built
-	CatchUp    func(context.Context) error // brings the books up to everything that was bound by now
-	Idle       func() bool                 // whether no Binding of ours can be on its way
-	Now        func() time.Time
-	Logger     klog.Logger
+	// Hindered is told what keeps the holder of the Lease from deciding, once until
+	// it changes.
+	Hindered func(ctx context.Context, why string)
+	Epochs   epochs
+	Fence    fence
+	Ready    func() bool                 // whether the books have been built
+	CatchUp  func(context.Context) error // brings the books up to everything that was bound by now
+	Idle     func() bool                 // whether no Binding of ours can be on its way
+	Now      func() time.Time
+	Logger   klog.Logger
 }
 
 type epochs interface {

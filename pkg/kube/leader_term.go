@@ -16,6 +16,13 @@ const (
 	termTime  = 30 * time.Second
 )
 
+// How often a leader looks whether its fence is still there, and how long one look
+// may take: refusals are not heard meanwhile.
+const (
+	fenceLook = 30 * time.Second
+	lookTime  = 5 * time.Second
+)
+
 // lead does, once the Lease is ours, what makes sure that nobody else decides,
 // and then has this replica decide:
 //
@@ -23,7 +30,8 @@ const (
 //	Bindings of another are refused -> read what was bound by now -> decide
 //
 // Until that is done requests are held. When a Binding of ours is refused as one
-// of another epoch it is done again: somebody may have deleted the Epoch.
+// of another epoch it is done again: somebody may have deleted the Epoch. So it is
+// when the fence turns out to be gone: nobody decides without one.
 func (l *Leader) lead(ctx context.Context) {
 	if !l.taking(ctx) {
 		return
@@ -37,8 +45,10 @@ func (l *Leader) lead(ctx context.Context) {
 		case err != nil:
 			l.hinder(ctx, err)
 			pause(ctx, termRetry)
-		case l.decide(ctx):
-			l.interrupt("the API server has refused a Binding as one of another epoch")
+		default:
+			if why := l.decide(ctx); why != "" {
+				l.interrupt(ctx, why)
+			}
 		}
 	}
 }
@@ -79,9 +89,6 @@ func (l *Leader) begin(ctx context.Context) error {
 // raise makes the epoch ours, if it is not. One that another has raised over
 // ours says that he has taken the Lease since.
 func (l *Leader) raise(ctx context.Context) error {
-	if l.expired() {
-		return errExpired // another may have it by now, whose epoch must not be raised over
-	}
 	was, err := l.cfg.Epochs.Current(ctx)
 	if err != nil {
 		return err
@@ -94,7 +101,7 @@ func (l *Leader) raise(ctx context.Context) error {
 	case was.Spec.Number >= ours:
 		return fmt.Errorf("epoch %d of %s is in force: %w", was.Spec.Number, was.Spec.Holder, ErrLost)
 	}
-	if l.expired() { // while we asked
+	if l.expired() { // another may have it by now, whose epoch must not be raised over
 		return errExpired
 	}
 	number, err := l.cfg.Epochs.Raise(ctx, was, ours, l.cfg.Lock.Identity())
@@ -168,14 +175,16 @@ func (l *Leader) prove(ctx context.Context) error {
 	return nil
 }
 
-// decide has this replica decide, until a Binding is refused as one of another
-// epoch; false when ctx ends first, or when the Lease may have been lost.
-func (l *Leader) decide(ctx context.Context) (again bool) {
+const textRefused = "the API server has refused a Binding as one of another epoch"
+
+// decide has this replica decide until there may be no fence any more, and returns
+// why; "" when ctx ends first, or when the Lease may have been lost.
+func (l *Leader) decide(ctx context.Context) (why string) {
 	l.mu.Lock()
 	if l.stage != taken || !l.cfg.Now().Before(l.until) { // lost, or about to find out
 		l.mu.Unlock()
 		pause(ctx, termRetry)
-		return false
+		return ""
 	}
 	select {
 	case <-l.refused: // by the epoch before this one: nothing has been sent in this
@@ -186,36 +195,64 @@ func (l *Leader) decide(ctx context.Context) (again bool) {
 	l.change()
 	l.mu.Unlock()
 	l.begun.Do(func() { close(l.led) })
-	select {
-	case <-ctx.Done():
-		return false
-	case <-l.refused:
-		return true
+	for {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-l.refused:
+			return textRefused
+		case <-time.After(fenceLook):
+		}
+		if err := l.looked(ctx); err != nil {
+			return err.Error()
+		}
 	}
 }
 
-// interrupt has nobody decide here until it has been looked into.
-func (l *Leader) interrupt(why string) {
+// looked returns what is wrong with the fence that was there when the term began.
+// An API server that cannot be asked, or is too slow, is no sign of that.
+func (l *Leader) looked(ctx context.Context) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	number, fenced := l.number, l.fenced
+	l.mu.Unlock()
+	if fenced != metrics.FenceProven {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, lookTime)
+	defer stop()
+	err := l.cfg.Fence.Prove(ctx, number)
+	if errors.Is(err, ErrNoFence) {
+		return err
+	}
+	return nil
+}
+
+// interrupt has nobody decide here until it has been looked into.
+func (l *Leader) interrupt(ctx context.Context, why string) {
+	l.mu.Lock()
 	if l.stage != leading {
+		l.mu.Unlock()
 		return
 	}
 	l.cfg.Logger.Info("leading is interrupted", "cause", why, "epoch", l.number)
 	l.stage, l.why, l.fenced = taken, why, metrics.FenceUnproven
 	l.change()
+	l.mu.Unlock()
+	l.cfg.Hindered(ctx, why)
 }
 
 // hinder says, once until it changes, what keeps us from deciding.
 func (l *Leader) hinder(ctx context.Context, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if ctx.Err() != nil || l.why == err.Error() {
+		l.mu.Unlock()
 		return
 	}
 	l.why = err.Error()
 	l.cfg.Logger.Error(err, "the lease is ours, but this replica cannot decide yet")
 	l.change()
+	l.mu.Unlock()
+	l.cfg.Hindered(ctx, err.Error())
 }
 
 // lose ends Run.

@@ -35,6 +35,7 @@ type realm struct {
 	readings int                                // guarded by mu; of what is bound
 	unread   error                              // guarded by mu; why it cannot be read
 	reading  time.Duration                      // guarded by mu; how long that takes
+	hindered []string                           // guarded by mu; what has been told
 }
 
 func newRealm() *realm {
@@ -183,7 +184,8 @@ func (r *realm) stand(t *testing.T, name string, change ...func(*LeaderConfig)) 
 		Lock:          &lock{realm: r, identity: Holder{name, name + ":1", "id-" + name}.String()},
 		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond, FenceDelay: time.Second,
 		Epochs: r, Fence: r, CatchUp: r.catchUp,
-		Ready: func() bool { return true }, Idle: func() bool { return true },
+		Hindered: func(_ context.Context, why string) { r.with(func() { r.hindered = append(r.hindered, why) }) },
+		Ready:    func() bool { return true }, Idle: func() bool { return true },
 		Now: time.Now, Logger: logr.Discard(),
 	}
 	for _, c := range change {

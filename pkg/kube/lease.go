@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -48,6 +49,22 @@ func NewLease(client kubernetes.Interface, namespace string, h Holder) resourcel
 		Client:     client.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: h.String()},
 	}
+}
+
+// leaseTime bounds how long it takes to find out which Lease an event is about.
+const leaseTime = 2 * time.Second
+
+// LeaseReference names the Lease in that namespace for an event. Without its UID,
+// when it cannot be read, kubectl describe does not show the event; kubectl get
+// events does.
+func LeaseReference(ctx context.Context, client kubernetes.Interface, namespace string) corev1.ObjectReference {
+	ctx, stop := context.WithTimeout(ctx, leaseTime)
+	defer stop()
+	ref := corev1.ObjectReference{APIVersion: "coordination.k8s.io/v1", Kind: "Lease", Namespace: namespace, Name: LeaseName}
+	if lease, err := client.CoordinationV1().Leases(namespace).Get(ctx, LeaseName, metav1.GetOptions{}); err == nil {
+		ref.UID = lease.UID
+	}
+	return ref
 }
 
 // tenure is told what becomes of the Lease. client-go tells its user less, and

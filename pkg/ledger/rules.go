@@ -45,15 +45,18 @@ type Rules interface {
 func (l *Ledger) Govern(r Rules) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rules = r
+	l.rules, l.spent = r, spent{}
 	moved := map[gpu.PodID]*Hold{}
-	l.spent = spent{}
-	for pod, h := range l.holds {
-		if tenant, _ := r.Owner(h.Namespace); tenant != h.Tenant {
-			h = h.of(tenant)
-			moved[pod] = h
+	for namespace, holds := range l.byNamespace() {
+		tenant, _ := r.Owner(namespace)
+		all := &Hold{Placement: gpu.Placement{Namespace: namespace}}
+		for _, h := range holds {
+			all.spending = all.spending.Plus(h.spending)
+			if h.Tenant != tenant {
+				moved[h.Pod] = h.of(tenant)
+			}
 		}
-		l.spent.replace(nil, h, r)
+		l.spent.replace(nil, all, r)
 	}
 	maps.Copy(l.holds, moved)
 	for id, n := range l.nodes {
@@ -65,9 +68,22 @@ func (l *Ledger) Govern(r Rules) {
 	}
 }
 
+// byNamespace returns all holds, so that the rules are asked once a namespace and
+// not once a pod.
+func (l *Ledger) byNamespace() map[string][]*Hold {
+	all := map[string][]*Hold{}
+	for _, h := range l.holds {
+		all[h.Namespace] = append(all[h.Namespace], h)
+	}
+	return all
+}
+
 // replaced returns holds with those of moved in the place of their like; the same
 // list if there are none.
 func replaced(holds []*Hold, moved map[gpu.PodID]*Hold) []*Hold {
+	if len(moved) == 0 {
+		return holds
+	}
 	next := holds
 	for i, h := range holds {
 		if other := moved[h.Pod]; other != nil {

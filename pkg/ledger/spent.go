@@ -9,10 +9,22 @@ import (
 )
 
 // spent is what the pods of each account hold together: always the sum over the
-// holds, by the rules in force. The zero value is ready for use.
+// holds, by the rules in force. A change of one of a thousand accounts copies a
+// list of sums, and no map. The zero value is ready for use.
 type spent struct {
-	by     map[gpu.Account]gpu.Spending // of the accounts that the rules name; those that hold nothing are left out
-	shared bool                         // by is in a snapshot, and so is not edited any more
+	place map[gpu.Account]int // account -> its place in sums; of those that anything has been charged to
+	sums  []gpu.Spending
+	// shared and fixed say that sums and place are in a snapshot, and so are not
+	// edited any more.
+	shared, fixed bool
+}
+
+// of returns what the account is charged for.
+func (s *spent) of(a gpu.Account) gpu.Spending {
+	if i, ok := s.place[a]; ok {
+		return s.sums[i]
+	}
+	return nil
 }
 
 // admit says why h may not be entered whatever the room: nothing may come from
@@ -25,7 +37,7 @@ func (s *spent) admit(h *Hold, r Rules) error {
 		return fmt.Errorf("namespace %s: %s: %w", h.Namespace, closed, ErrInactive)
 	}
 	for _, account := range r.Accounts(h.Namespace) {
-		if x, over := gpu.Check(r.Limits(account), s.by[account], h.spending); over {
+		if x, over := gpu.Check(r.Limits(account), s.of(account), h.spending); over {
 			return fmt.Errorf("%s: %w", x, ErrQuota)
 		}
 	}
@@ -50,42 +62,53 @@ func (s *spent) change(h *Hold, r Rules, by func(a, b gpu.Spending) gpu.Spending
 		return
 	}
 	for _, account := range r.Accounts(h.Namespace) {
-		s.own()
-		if sum := by(s.by[account], h.spending); len(sum) > 0 {
-			s.by[account] = sum
-		} else {
-			delete(s.by, account)
-		}
+		s.set(account, by(s.of(account), h.spending))
 	}
 }
 
-// own makes sure that nobody else sees what is edited.
-func (s *spent) own() {
-	switch {
-	case s.by == nil:
-		s.by = map[gpu.Account]gpu.Spending{}
-	case s.shared:
-		s.by = maps.Clone(s.by)
+// set notes what the account is charged for, where nobody else sees it.
+func (s *spent) set(a gpu.Account, sum gpu.Spending) {
+	if s.shared {
+		s.sums, s.shared = slices.Clone(s.sums), false
 	}
-	s.shared = false
+	i, known := s.place[a]
+	if !known {
+		s.own()
+		i = len(s.sums)
+		s.place[a] = i
+		s.sums = append(s.sums, nil)
+	}
+	if s.sums[i] = sum; len(sum) == 0 {
+		s.sums[i] = nil // equal books have equal sums
+	}
+}
+
+// own makes place one that may be edited.
+func (s *spent) own() {
+	if s.place == nil {
+		s.place = map[gpu.Account]int{}
+	} else if s.fixed {
+		s.place = maps.Clone(s.place)
+	}
+	s.fixed = false
 }
 
 // share returns s for a snapshot.
 func (s *spent) share() spent {
-	s.shared = true
+	s.shared, s.fixed = true, true
 	return *s
 }
 
 // with returns what is spent when h is held too; s stays as it is.
 func (s spent) with(h *Hold, r Rules) spent {
-	s.shared = true
+	s.share()
 	s.replace(nil, h, r)
 	return s.share()
 }
 
 // without returns what is spent when h is held no more; s stays as it is.
 func (s spent) without(h *Hold, r Rules) spent {
-	s.shared = true
+	s.share()
 	s.replace(h, nil, r)
 	return s.share()
 }
@@ -109,7 +132,7 @@ func (s Snapshot) Purse(namespace string) Purse {
 	}
 	for _, account := range s.rules.Accounts(namespace) {
 		if limits := s.rules.Limits(account); len(limits) > 0 {
-			p.accounts = append(p.accounts, purse{limits, s.spent.by[account]})
+			p.accounts = append(p.accounts, purse{limits, s.spent.of(account)})
 		}
 	}
 	return p
@@ -146,4 +169,4 @@ func (s Snapshot) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 }
 
 // Spent returns what the account is charged for. It is never edited.
-func (s Snapshot) Spent(a gpu.Account) gpu.Spending { return s.spent.by[a] }
+func (s Snapshot) Spent(a gpu.Account) gpu.Spending { return s.spent.of(a) }

@@ -207,10 +207,10 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
-	return append(countedFamilies(), leadershipFamilies()...)
+	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies())
 }
 
-// countedFamilies are all but those about leadership.
+// countedFamilies are all but those about leadership and tenants.
 func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}
@@ -247,7 +247,7 @@ func countedFamilies() []Family {
 		{namePodsNominated, Counter, "Nodes nominated for a pod: woken likewise, and kube-scheduler is pointed to the node, which its sample may leave out.", nil},
 		{nameForgeries, Counter, "Pods on which somebody else had written what only the scheduler writes: before they were bound, with a record of cards that is not believed, or by a change later.",
 			[]Label{{Name: "kind", Values: texts(forgeries())}}},
-		{nameMismatches, Gauge, "Pods about which the ledger and the API server's pods disagree for longer than a bind takes.", nil},
+		{nameMismatches, Gauge, "Pods about which the ledger and the API server's pods disagree for longer than a bind takes, and cards that are held by more than they have room for.", nil},
 		{nameReady, Gauge, "1 when the ledger has been built from the API server, else 0.", nil},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // Metrics counts what the edges tell it. All methods are safe for concurrent
@@ -41,6 +42,9 @@ type Metrics struct {
 type View struct {
 	Ledger func() ledger.Snapshot
 	Ready  func() bool
+	// Tenancy returns who is a tenant, and what each may hold; nil where nothing is
+	// known of that.
+	Tenancy func() *tenancy.Directory
 	// Leadership is nil for a scheduler that runs alone: then it leads when it is
 	// ready.
 	Leadership func() Leadership
@@ -73,12 +77,15 @@ func New(v View) *Metrics {
 	if v.Leadership == nil {
 		v.Leadership = func() Leadership { return Leadership{Leading: v.Ready(), Fence: FenceStandby} }
 	}
+	if v.Tenancy == nil {
+		v.Tenancy = func() *tenancy.Directory { return nil }
+	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
 		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
-		newCollector(v), newLeadership(v.Leadership),
+		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
 	return m
 }

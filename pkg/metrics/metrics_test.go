@@ -146,7 +146,7 @@ func TestCounting(t *testing.T) {
 // Every family of the table is served under its name and kind, and nothing of
 // ours is served that the table lacks.
 func TestTableIsComplete(t *testing.T) {
-	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }})
+	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }, Tenancy: neighbours})
 	m.Request(VerbBind, http.StatusOK, time.Millisecond)
 	m.NodesRefused(gpu.InvalidRequest, 1)
 	m.Certificates(time.Unix(1, 0), time.Unix(2, 0)) // 0 would read as long expired
@@ -169,7 +169,7 @@ func TestTableIsComplete(t *testing.T) {
 }
 
 func TestNamesAndHelpPassTheLinter(t *testing.T) {
-	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }})
+	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }, Tenancy: neighbours})
 	var ours []string
 	for _, f := range Families() {
 		ours = append(ours, f.Name)

@@ -11,11 +11,22 @@ import (
 
 // Least returns what the request takes of quotas wherever it goes. What depends on
 // the cards is not in it: the size of a percentage or of a whole card beyond what
-// is named, and the vendor where any will do.
+// is named, and the vendor where any will do; nor what init containers take then,
+// as it is not known beside whose cards that has to be counted.
 func Least(r *gpu.Request) gpu.Spending {
-	return Sum(r, func(a *gpu.Ask) gpu.Spend {
+	named := *r
+	if len(r.Asks) > 1 && !Named(r) {
+		named.Asks = slices.DeleteFunc(slices.Clone(r.Asks), func(a gpu.Ask) bool { return a.Role == gpu.Init })
+	}
+	return Sum(&named, func(a *gpu.Ask) gpu.Spend {
 		return gpu.Spend{Vendor: vendor(r, a), Memory: a.Memory, Cores: a.Cores}
 	})
+}
+
+// Named reports whether the request leaves no vendor open.
+func Named(r *gpu.Request) bool {
+	open := func(a gpu.Ask) bool { return a.Vendor == "" }
+	return r.Vendor != "" || !slices.ContainsFunc(r.Asks, open)
 }
 
 // Most returns what the request takes of quotas at most, where it gets cards of
@@ -43,13 +54,13 @@ func Fixed(r *gpu.Request) bool {
 	for i := range r.Asks {
 		a := &r.Asks[i]
 		switch {
-		case a.Whole, a.Memory == 0, a.Cores == 0 && a.ProportionalCores, vendor(r, a) == "":
+		case a.Whole, a.Memory == 0, a.Cores == 0 && a.ProportionalCores:
 			return false
 		case a.Role == gpu.Init && len(r.Asks) > 1: // it may need another card
 			return false
 		}
 	}
-	return true
+	return Named(r)
 }
 
 func vendor(r *gpu.Request, a *gpu.Ask) gpu.Vendor { return cmp.Or(a.Vendor, r.Vendor) }

@@ -62,6 +62,10 @@ func TestLeastAndMost(t *testing.T) {
 		"a larger init container": {
 			asks: []gpu.Ask{slice, in(gpu.Init, gpu.Ask{Vendor: gpu.Nvidia, Plugin: "nvidia.com/gpu", Count: 1, Memory: 90, Cores: 10})}, least: gpu.Spending{of(2, 0, 90, 40)}, most: gpu.Spending{of(3, 0, 150, 50)},
 		},
+		"an init container beside one of any vendor": {
+			asks:  []gpu.Ask{{Count: 1, Memory: 30, Cores: 20}, in(gpu.Init, gpu.Ask{Vendor: gpu.Ascend, Count: 1, Memory: 90, Cores: 10})},
+			least: gpu.Spending{neutral("", 1, 0, 30, 20)}, most: gpu.Spending{neutral(gpu.Ascend, 2, 0, 120, 30)},
+		},
 		"one init container alone": {asks: []gpu.Ask{in(gpu.Init, slice)}, least: gpu.Spending{of(2, 0, 60, 40)}, most: gpu.Spending{of(2, 0, 60, 40)}, fixed: true},
 	}
 	for name, tc := range tests {

@@ -17,9 +17,10 @@ type dump struct {
 }
 
 type dumpedNode struct {
-	Node  gpu.NodeID   `json:"node"`
-	Cards []dumpedCard `json:"cards"`
-	Holds []dumpedHold `json:"holds"`
+	Node      gpu.NodeID   `json:"node"`
+	Dedicated string       `json:"dedicated"` // the label that keeps it for a tenant, or ""
+	Cards     []dumpedCard `json:"cards"`
+	Holds     []dumpedHold `json:"holds"`
 }
 
 type dumpedCard struct {
@@ -27,16 +28,18 @@ type dumpedCard struct {
 	UsableMiB gpu.MiB        `json:"usableMiB"`
 	Healthy   bool           `json:"healthy"`
 	Cordoned  bool           `json:"cordoned"`
-	Closed    bool           `json:"closed"` // for a pod whose cards cannot be named
-	Fenced    bool           `json:"fenced"` // the books disagree about it
+	Closed    bool           `json:"closed"`  // for a pod whose cards cannot be named
+	Fenced    bool           `json:"fenced"`  // the books disagree about it
+	Divided   bool           `json:"divided"` // two are on it that may not be together any more
 	Holders   []dumpedHolder `json:"holders"`
 }
 
 type dumpedHolder struct {
-	PodUID    gpu.PodID `json:"podUID"`
-	MemoryMiB gpu.MiB   `json:"memoryMiB"`
-	Cores     gpu.Cores `json:"cores"`
-	Exclusive bool      `json:"exclusive"`
+	PodUID    gpu.PodID    `json:"podUID"`
+	Tenant    gpu.TenantID `json:"tenant"` // "" shares with nobody
+	MemoryMiB gpu.MiB      `json:"memoryMiB"`
+	Cores     gpu.Cores    `json:"cores"`
+	Exclusive bool         `json:"exclusive"`
 }
 
 type dumpedHold struct {
@@ -54,12 +57,12 @@ func (s *Server) dump(w http.ResponseWriter, _ *http.Request, _ httprouter.Param
 }
 
 func dumped(n *ledger.Node) dumpedNode {
-	d := dumpedNode{Node: n.ID, Cards: []dumpedCard{}, Holds: []dumpedHold{}}
+	d := dumpedNode{Node: n.ID, Dedicated: n.Dedicated, Cards: []dumpedCard{}, Holds: []dumpedHold{}}
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		card := dumpedCard{c.ID, c.Usable, c.Healthy, c.Cordoned, c.Closed, c.Fenced, []dumpedHolder{}}
+		card := dumpedCard{c.ID, c.Usable, c.Healthy, c.Cordoned, c.Closed, c.Fenced, c.Divided, []dumpedHolder{}}
 		for _, h := range c.Holders {
-			card.Holders = append(card.Holders, dumpedHolder{h.Pod, h.Use.Memory, h.Use.Cores, h.Use.Exclusive})
+			card.Holders = append(card.Holders, dumpedHolder{h.Pod, h.Tenant, h.Use.Memory, h.Use.Cores, h.Use.Exclusive})
 		}
 		d.Cards = append(d.Cards, card)
 	}

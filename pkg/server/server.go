@@ -70,14 +70,15 @@ type Config struct {
 
 // Server answers kube-scheduler, and those who ask how it is.
 type Server struct {
-	cfg   Config
-	peers http.Client
-	room  *semaphore.Weighted // for the bodies of requests on their way to the leader
+	cfg     Config
+	peers   http.Client
+	room    *semaphore.Weighted // for the bodies of requests on their way to the leader
+	reviews *semaphore.Weighted // turns of requests for admission
 }
 
 // New returns a server.
 func New(cfg Config) *Server {
-	return &Server{cfg: cfg, peers: newClient(cfg.Replicas.Transport), room: semaphore.NewWeighted(mostWaiting)}
+	return &Server{cfg: cfg, peers: newClient(cfg.Replicas.Transport), room: semaphore.NewWeighted(mostWaiting), reviews: semaphore.NewWeighted(mostReviews)}
 }
 
 const notReady = "not ready: the ledger is still being built"

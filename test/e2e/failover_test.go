@@ -137,8 +137,8 @@ func (f *fleet) objectsDeleted() {
 	f.verify()
 }
 
-// fenceMissing: a leader whose fence is not there says so and binds nothing, until
-// it is there. Pods of other schedulers are bound meanwhile.
+// fenceMissing: a leader whose fence is not there, or is taken away, says so and
+// binds nothing, until it is there. Pods of other schedulers are bound meanwhile.
 func (f *fleet) fenceMissing() {
 	f.Helper()
 	f.leader().Stop()
@@ -158,9 +158,40 @@ func (f *fleet) fenceMissing() {
 		return nil
 	})
 	f.bindByHand(ourPod("foreign"), "changes")
+	f.eventually("an event on the Lease", func() error { return f.hindered("is not installed", "is let pass", "no params") })
+	f.must("the fence", f.Install(f.ctx, epochs, fence))
+	f.leads(r)
+
+	f.must("no fence", f.Repeal(f.ctx))
+	f.eventually("the leader to miss its fence", func() error {
+		if r.Leads(f.ctx) == nil {
+			return errors.New("it leads")
+		}
+		return nil
+	})
 	f.must("the fence", f.Install(f.ctx, epochs, fence))
 	f.leads(r)
 	r.Stop()
+}
+
+// hindered returns nil if an event on the Lease says one of the texts.
+func (f *fleet) hindered(texts ...string) error {
+	lease, err := f.Client.CoordinationV1().Leases("heteroflow-system").Get(f.ctx, "heteroflow-scheduler", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	events, err := f.Client.CoreV1().Events(lease.Namespace).List(f.ctx, metav1.ListOptions{FieldSelector: "reason=LeaderHindered,involvedObject.uid=" + string(lease.UID)})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		for _, text := range texts {
+			if strings.Contains(e.Message, text) {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("none of %d says so", len(events.Items))
 }
 
 // TestFailover measures how long nobody binds at 500 nodes: in a planned change,

@@ -10,8 +10,9 @@ const (
 
 // Conditions of a Tenant. Each is True while all is well.
 const (
-	// TenantNamespacesResolved is False while a namespace that this Tenant claims is
-	// also claimed by another: its pods then share cards with nobody.
+	// TenantNamespacesResolved is False while a namespace that this Tenant claims
+	// is also another's: its pods then share cards with nobody. So it is while the
+	// spec cannot be read, which counts as inactive and in no sharing group.
 	TenantNamespacesResolved = "NamespacesResolved"
 	// TenantCardsSeparated is False while pods of this tenant sit on a card beside
 	// a tenant that they may not share with, as after the end of a sharing group.
@@ -24,6 +25,7 @@ const (
 // Reasons of a Tenant's conditions, where they are False.
 const (
 	TenantReasonClaimedTwice         = "ClaimedTwice"         // of NamespacesResolved
+	TenantReasonUnreadable           = "SpecUnreadable"       // likewise
 	TenantReasonSharedAcrossBoundary = "SharedAcrossBoundary" // of CardsSeparated
 	TenantReasonOverLimit            = "OverLimit"            // of WithinQuota
 )

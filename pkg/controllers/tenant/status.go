@@ -1,0 +1,57 @@
+package tenant
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/kube"
+)
+
+// Reasons of conditions that are True.
+const (
+	reasonResolved  = "Resolved"
+	reasonSeparated = "Separated"
+	reasonWithin    = "WithinLimits"
+)
+
+// status returns what the Tenant's status should be. Conditions of others stay.
+func (f *findings) status(t *v1alpha1.Tenant, law *kube.Law, spent gpu.Spending, now time.Time) v1alpha1.TenantStatus {
+	sums := used(spent)
+	s := v1alpha1.TenantStatus{
+		ObservedGeneration: t.Generation,
+		NamespaceCount:     int32(owned(law.Directory, t.Name)),
+		Used:               v1alpha1.TenantUsed{Cards: sums[gpu.Devices], MemoryMiB: sums[gpu.Memory], Cores: sums[gpu.Compute]},
+		Conditions:         slices.Clone(t.Status.Conditions),
+	}
+	for _, c := range f.conditions(t, law, spent) {
+		c.ObservedGeneration, c.LastTransitionTime = t.Generation, metav1.NewTime(now)
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+	return s
+}
+
+func (f *findings) conditions(t *v1alpha1.Tenant, law *kube.Law, spent gpu.Spending) []metav1.Condition {
+	resolved := condition(v1alpha1.TenantNamespacesResolved, reasonResolved, v1alpha1.TenantReasonClaimedTwice, f.contested[t.Name])
+	if err := law.Faults.Tenants[t.Name]; err != nil {
+		resolved = condition(v1alpha1.TenantNamespacesResolved, "", v1alpha1.TenantReasonUnreadable, []string{err.Error()})
+	}
+	return []metav1.Condition{
+		resolved,
+		condition(v1alpha1.TenantCardsSeparated, reasonSeparated, v1alpha1.TenantReasonSharedAcrossBoundary, f.beside[t.Name]),
+		condition(v1alpha1.TenantWithinQuota, reasonWithin, v1alpha1.TenantReasonOverLimit,
+			excesses(law.Directory.Limits(gpu.TenantAccount(t.Name)), spent)),
+	}
+}
+
+// condition is True, unless there is something wrong.
+func condition(kind, well, ill string, wrong []string) metav1.Condition {
+	if len(wrong) == 0 {
+		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: well}
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: ill, Message: some(wrong)}
+}

@@ -1,0 +1,208 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// joins gives a pod of another namespace the card, as a bind that has been
+// confirmed would.
+func (c cluster) joins(name, namespace string, card gpu.CardID, share gpu.Share) {
+	share.Card, share.Vendor = card, gpu.Nvidia
+	c.ledger.Confirm(gpu.Placement{
+		Pod: gpu.PodID(name), Namespace: namespace, Name: name, Node: gpu.NodeID(card[:2]), Grants: []gpu.Grant{{Shares: []gpu.Share{share}}},
+	})
+}
+
+var alone = gpu.Share{Memory: 1000, Cores: 100, Exclusive: true} // read only
+
+// A quota that is freed on a node where there is no room wakes who fits on another,
+// that has not changed; every time, though others have been faster before.
+func TestWakesWhenAQuotaIsFreed(t *testing.T) {
+	for name, limit := range map[string]gpu.Limit{"cards": cardLimit(1), "memory": memoryLimit(1000), "cores": coreLimit(100)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := limited([]gpu.Limit{limit}, 1, 1)
+				c.takes(t, "holder", "n1", whole(1))
+				c.waits(t, "waiter", whole(1))
+				c.wakes(t)
+				time.Sleep(time.Minute)
+				c.mustHaveWoken(t)
+
+				var woken []string
+				for range 5 {
+					c.ends("holder")
+					c.joins("stranger", "other", "n1-d0", alone)
+					time.Sleep(time.Second)
+					woken = append(woken, "waiter")
+					c.mustHaveWoken(t, woken...)
+
+					// Somebody who did not wait takes it before the pod comes.
+					c.ledger.Release("stranger")
+					c.joins("holder", "ns", "n1-d0", alone)
+					c.tries(t, "waiter", false)
+					time.Sleep(10 * time.Second)
+					c.mustHaveWoken(t, woken...)
+				}
+			})
+		})
+	}
+}
+
+// What administrators write wakes whom it lets in, within a second.
+func TestWakesWhenTheRulesChange(t *testing.T) {
+	beside := func(c cluster) { c.joins("stranger", "other", "n1-d0", gpu.Share{Memory: 100, Cores: 10}) }
+	tests := map[string]struct {
+		before, after rules
+		with          func(cluster)
+		ask           gpu.Ask
+	}{
+		"a limit is raised":     {before: rules{}.limiting("ns", cardLimit(0)), after: rules{}.limiting("ns", cardLimit(1)), ask: whole(1)},
+		"of what a card counts": {before: rules{}.limiting("ns", memoryLimit(999)), after: rules{}.limiting("ns", memoryLimit(1000)), ask: whole(1)},
+		"a limit is taken away": {before: rules{}.limiting("ns", cardLimit(0)), ask: whole(1)},
+		"a tenant is activated": {before: rules{closed: []string{"ns"}}, ask: whole(1)},
+		"a group is added":      {after: rules{groups: [][]gpu.TenantID{{"ns", "other"}}}, with: beside, ask: slice(100)},
+		"the namespace moves":   {after: rules{tenants: map[string]gpu.TenantID{"ns": "other"}}, with: beside, ask: slice(100)},
+		"the other one moves":   {after: rules{tenants: map[string]gpu.TenantID{"other": "ns"}}, with: beside, ask: slice(100)},
+		"a node is opened to it": {
+			before: rules{tenants: map[string]gpu.TenantID{"ns": "red"}}, after: rules{tenants: map[string]gpu.TenantID{"ns": "blue"}}, ask: whole(1),
+			with: func(c cluster) { c.ledger.SetNode(ledger.Facts{ID: "n1", Cards: cards("n1", 1), Dedicated: "blue"}) },
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(1)
+				c.ledger.Govern(tc.before)
+				if tc.with != nil {
+					tc.with(c)
+				}
+				c.waits(t, "waiter", tc.ask)
+				c.wakes(t)
+				time.Sleep(time.Minute)
+				c.mustHaveWoken(t)
+				c.ledger.Govern(tc.after)
+				time.Sleep(time.Second)
+				c.mustHaveWoken(t, "waiter")
+				c.tries(t, "waiter", true)
+			})
+		})
+	}
+}
+
+// As many are woken as a quota lets in, whatever room there is besides, and of
+// those that another quota is for as many as that.
+func TestWakesAsManyAsAQuotaLetsIn(t *testing.T) {
+	for name, limit := range map[string]gpu.Limit{"cards": cardLimit(2), "memory": memoryLimit(2000)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(4, 4, 4)
+				mustHave := func(want ...string) { // those of a turn in any order
+					t.Helper()
+					synctest.Wait()
+					if diff := cmp.Diff(want, slices.Sorted(slices.Values(c.woken()))); diff != "" {
+						t.Errorf("woken (-want +got):\n%s", diff)
+					}
+				}
+				c.ledger.Govern(rules{closed: []string{"ns"}})
+				for i := range 6 {
+					c.waits(t, fmt.Sprint("w", i), whole(1))
+				}
+				c.wakes(t)
+				time.Sleep(time.Minute)
+				c.ledger.Govern(rules{}.limiting("ns", limit))
+				time.Sleep(time.Second)
+				mustHave("w0", "w1")
+				for _, name := range []string{"w0", "w1"} {
+					if _, err := c.Bind(t.Context(), target(name, "n1")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.confirm()
+				time.Sleep(time.Minute)
+				mustHave("w0", "w1")
+				c.ends("w0")
+				time.Sleep(time.Second)
+				mustHave("w0", "w1", "w2")
+			})
+		})
+	}
+}
+
+// One whom kube-scheduler lets onto no node that has room is not woken again and
+// again by a quota that is not in its way.
+func TestAQuotaDoesNotWakeInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := limited([]gpu.Limit{memoryLimit(1500)}, 1, 1)
+		c.ledger.SetNode(sized("n2", 2000)) // would pass the quota
+		c.joins("stranger", "other", "n1-d0", alone)
+		c.waits(t, "waiter", whole(1))
+		c.wakes(t)
+		c.ledger.Release("stranger")
+		time.Sleep(time.Second)
+		c.mustHaveWoken(t, "waiter")
+		r := pod("waiter", whole(1))
+		c.Filter(&r, []gpu.NodeID{"n2"}) // n1 has a taint, or the like
+		time.Sleep(time.Hour)
+		c.mustHaveWoken(t, "waiter")
+	})
+}
+
+// The memory for what quotas would have to allow is bounded; what does not fit into
+// it is not lost.
+func TestPricesAreBounded(t *testing.T) {
+	var p prices
+	for i := range 2 * mostPrices {
+		p.add(gpu.Spending{{Vendor: gpu.Nvidia, Devices: 1, Memory: gpu.MiB(1000 + i)}})
+	}
+	if len(p) != mostPrices {
+		t.Errorf("%d prices", len(p))
+	}
+	purse := ledger.New(rules{}.limiting("ns", memoryLimit(10))).Snapshot().Purse("ns")
+	if !p.within(purse) {
+		t.Error("a price that is not remembered may be within the purse")
+	}
+	if (prices{}).within(purse) {
+		t.Error("no price is within the purse")
+	}
+}
+
+// BenchmarkWakeOfMany is a turn with thousands that wait, for a quota or for room,
+// in a cluster where something changes all the time.
+func BenchmarkWakeOfMany(b *testing.B) {
+	for name, tc := range map[string]struct {
+		rules rules
+		ask   gpu.Ask
+	}{
+		"room":   {rules{}, whole(9)},
+		"cards":  {rules{}.limiting("ns", cardLimit(1)), whole(1)},
+		"memory": {rules{}.limiting("ns", memoryLimit(1000)), whole(1)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			c, nodes := pool(1000)
+			c.ledger.Govern(tc.rules)
+			for i := range mostWaiting {
+				r := pod(fmt.Sprint("w", i), tc.ask)
+				c.Filter(&r, nodes)
+			}
+			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+			w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			b.ReportAllocs()
+			b.ResetTimer()
+			for i := range b.N {
+				c.joins("stranger", "other", "n1-d7", gpu.Share{Memory: gpu.MiB(1 + i%2), Cores: 1})
+				if got := w.next(c.ledger.Snapshot(), c.cfg.Pipeline()); len(got) > 0 {
+					b.Fatalf("%v are woken", got)
+				}
+			}
+		})
+	}
+}
