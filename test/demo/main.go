@@ -23,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
@@ -36,6 +37,7 @@ const (
 func main() {
 	exit := flag.Bool("exit", false, "end when everything has been shown")
 	flag.Parse()
+	rest.SetDefaultWarningHandler(rest.NewWarningWriter(os.Stdout, rest.WarningWriterOptions{})) // as kubectl shows them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *exit); err != nil && !errors.Is(err, context.Canceled) {

@@ -24,8 +24,9 @@ import (
 const reporter = "heteroflow-scheduler"
 
 // quiet is how long nothing may have changed for the pods to count as settled:
-// longer than the first backoffs of a pod whose bind met another.
-const quiet = 5 * time.Second
+// longer than the first backoffs of a pod whose bind met another, and than the
+// time in which what a Tenant holds is written into its status.
+const quiet = 7 * time.Second
 
 // longest is how long settling may take in all.
 const longest = 3 * time.Minute
