@@ -72,14 +72,14 @@ type waker struct {
 
 // Wake has pods tried again that were refused and fit now, until ctx ends.
 // Kube-scheduler is told of pods that end and of nodes that change, but not of a
-// hold that expires, or of a policy that allows more; and of many nodes it
-// offers a sample, which may have left out the one that fits.
+// hold that expires, or of a policy, a tenant or a quota that allows more; and of
+// many nodes it offers a sample, which may have left out the one that fits.
 //
-// A pod is woken when it fits a node that has changed since it was refused, or
-// that was not offered, kube-scheduler has not come with it for a moment, and no
-// other that has just been woken is about to take that room. In a cluster that
-// is offered whole it is touched, in a larger one the node is nominated for it.
-// For one state of a node it is woken once; one that is woken in vain, since
+// A pod is woken when it fits a node that has changed since it was refused, that
+// was not offered, or that a quota kept it from which allows it now; when
+// kube-scheduler has not come with it for a moment, and no other that has just been
+// woken is about to take that room. In a cluster that is offered whole it is
+// touched, in a larger one the node is nominated for it. For one state of a node it is woken once; one that is woken in vain, since
 // kube-scheduler has reasons of its own against the node, is woken ever more
 // seldom. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own.

@@ -23,6 +23,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
 	"heteroflow.io/heteroflow/pkg/server"
+	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // The pods that are asked about.
@@ -207,4 +208,33 @@ func BenchmarkFilterHTTPCrowded(b *testing.B) {
 		books := world(nodes, l)
 		b.Run(name, func(b *testing.B) { measure(b, extenderOf(books), "/filter", question(b, "slice", nodes)) })
 	}
+}
+
+// BenchmarkFilterHTTPUnderQuota is a /filter of a tenant with a quota: one that lets
+// the pod in, which whole cards are measured against by what the cards are like, and
+// one that does not.
+func BenchmarkFilterHTTPUnderQuota(b *testing.B) {
+	each(b, func(b *testing.B, books *ledger.Ledger, kind string, nodes int) {
+		for name, most := range map[string]int64{"none": -1, "ample": 1 << 29, "full": 1} {
+			b.Run("quota="+name, func(b *testing.B) {
+				books.Govern(quota(most))
+				measure(b, extenderOf(books), "/filter", question(b, kind, nodes))
+			})
+		}
+	})
+}
+
+// quota is the rules of a tenant that may hold so much memory, and as many cards;
+// below 0 as much as there is.
+func quota(most int64) *tenancy.Directory {
+	t := tenancy.Tenant{Name: "bench"}
+	if most >= 0 {
+		t.Limits = []gpu.Limit{
+			{Quota: "Tenant bench", Name: "cards", Measure: gpu.Devices, Most: most},
+			{Quota: "Tenant bench", Name: "memoryMiB", Measure: gpu.Memory, Most: most},
+		}
+	}
+	return tenancy.New(tenancy.World{
+		Tenants: []tenancy.Tenant{t}, Namespaces: []tenancy.Namespace{{Name: "bench", Claims: []string{"bench"}}},
+	})
 }

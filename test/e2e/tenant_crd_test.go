@@ -26,12 +26,15 @@ import (
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	typed "heteroflow.io/heteroflow/pkg/generated/clientset/versioned/typed/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/generated/informers"
+	"heteroflow.io/heteroflow/test/cluster"
 )
 
 // TestTenantKind asks the API server what it takes for a Tenant, what it makes of
 // it, and what it shows of it.
 func TestTenantKind(t *testing.T) {
 	s := begin(t, defaults)
+	s.StopExtender() // it writes the status too
+	s.running = cluster.Extender{}
 	s.part("refuses", (*scene).refusesTenants)
 	s.part("takes", (*scene).takesTenants)
 	s.part("defaults", (*scene).defaultsTenants)

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -17,8 +18,9 @@ func (r *run) hearAll() {
 	}
 }
 
-// inspect looks at the books while nothing moves.
-func (r *run) inspect() {
+// inspect looks at the books while nothing moves, and at what other rules make of
+// them.
+func (r *run) inspect(rnd *rand.Rand) {
 	r.server.settle(true)
 	r.server.deliver()
 	r.hearAll()
@@ -26,6 +28,10 @@ func (r *run) inspect() {
 	r.hearAll()
 	r.agree()
 	r.addUp()
+	for range 8 {
+		r.write(rnd)
+		r.addUp()
+	}
 	r.server.settle(false)
 }
 
@@ -110,12 +116,12 @@ func (r *run) addUpQuota(s ledger.Snapshot, q *quota, all []*body) {
 }
 
 // finish ends every pod, and looks whether all cards are free then.
-func (r *run) finish() {
+func (r *run) finish(rnd *rand.Rand) {
 	r.server.settle(true)
 	for _, q := range r.alive {
 		r.server.end(q.Name)
 	}
-	r.inspect()
+	r.inspect(rnd)
 	r.server.settle(true)
 	for range grace + 1 {
 		r.tick()

@@ -77,11 +77,12 @@ func Run(ctx context.Context, plan Plan) Result {
 		defer stop()
 	}
 	r := newRun(plan.Seed)
+	rnd := rand.New(rand.NewPCG(plan.Seed, 0))
 	for n := uint64(0); ctx.Err() == nil && (plan.Ops == 0 || r.ops.Load() < plan.Ops) && !r.failed(); n++ {
 		r.segment(ctx, plan.Seed, n)
-		r.inspect()
+		r.inspect(rnd)
 	}
-	r.finish()
+	r.finish(rnd)
 	return r.result()
 }
 
