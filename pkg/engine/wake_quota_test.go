@@ -38,7 +38,7 @@ func TestWakesWhenAQuotaIsFreed(t *testing.T) {
 				c.mustHaveWoken(t)
 
 				var woken []string
-				for range 5 {
+				for range 8 {
 					c.ends("holder")
 					c.joins("stranger", "other", "n1-d0", alone)
 					time.Sleep(time.Second)
@@ -52,6 +52,31 @@ func TestWakesWhenAQuotaIsFreed(t *testing.T) {
 					time.Sleep(10 * time.Second)
 					c.mustHaveWoken(t, woken...)
 				}
+			})
+		})
+	}
+}
+
+// So it does where the quota was not in the way yet when the pod was refused, but
+// when room came.
+func TestWakesWhenAQuotaIsFreedAfterTheRoom(t *testing.T) {
+	for name, limit := range map[string]gpu.Limit{"cards": cardLimit(1), "memory": memoryLimit(1000)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := limited([]gpu.Limit{limit}, 1, 1)
+				c.joins("stranger", "other", "n1-d0", alone)
+				c.joins("another", "other", "n2-d0", alone)
+				c.waits(t, "waiter", whole(1))
+				c.wakes(t)
+				c.ledger.Release("another")
+				c.joins("holder", "ns", "n2-d0", alone)
+				c.ledger.Release("stranger")
+				time.Sleep(time.Minute)
+				c.mustHaveWoken(t)
+				c.ledger.Release("holder")
+				c.joins("another", "other", "n2-d0", alone)
+				time.Sleep(time.Second)
+				c.mustHaveWoken(t, "waiter")
 			})
 		})
 	}

@@ -43,7 +43,7 @@ func (m *missing) tell(quiet time.Duration) {
 	defer m.mu.Unlock()
 	if now := time.Now(); m.so && now.Sub(m.told) >= quiet {
 		m.told = now
-		m.logger.Error(nil, "the API server knows no tenants.heteroflow.io: install the chart's CRDs. Not ready until then")
+		m.logger.Error(nil, "the API server knows no tenants.heteroflow.io: install the chart's CRDs")
 	}
 }
 

@@ -22,6 +22,9 @@ func (town) Owner(namespace string) (gpu.TenantID, gpu.Reason) { return gpu.Tena
 
 // Dedicated knows Tenants by their names, and takes others for namespaces.
 func (town) Dedicated(label string) gpu.TenantID {
+	if label == "?" {
+		return "" // which is no tenant's
+	}
 	if label == "red" || label == "rose" || label == "blue" {
 		return gpu.TenantID(label)
 	}
@@ -119,6 +122,8 @@ func TestNodes(t *testing.T) {
 		"another":                          {"red", "blue", false},
 		"one of its group":                 {"red", "rose", false},
 		"the unknown":                      {"red", "", false},
+		"nobody known":                     {"?", "red", false},
+		"nobody known is not the unknown":  {"?", "", false},
 		"a namespace that is in no Tenant": {"lab", "namespace/lab", true},
 		"a Tenant called like a namespace": {"lab", "lab", false},
 		"a namespace called like a Tenant": {"red", "namespace/red", false},
