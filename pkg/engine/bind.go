@@ -213,7 +213,7 @@ func figures(v pipeline.Verdict) string {
 	case v.Limit != nil:
 		return fmt.Sprintf(" (%s)", gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want})
 	case v.Closed > 0:
-		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", cards(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
+		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", closedText(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
 	case v.Want == 0:
 		return ""
 	}
