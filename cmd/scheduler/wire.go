@@ -177,7 +177,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engin
 		Pods: &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
 		Binder: binder,
-		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10,
+		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10, Linger: cfg.linger,
 		Leads: p.leads,
 	})
 }

@@ -86,7 +86,9 @@ func (f *form) limit(name corev1.ResourceName, amount resource.Quantity) gpu.Lim
 	return l
 }
 
-// atMost returns amount x times / per, rounded down and kept within 0..mostCounted.
+// atMost returns the whole part of amount x times / per, rounded up, as what pods ask
+// for is: one that asks for all that a quota allows has it. More would need a unit
+// more. It is kept within 0..mostCounted.
 func atMost(amount resource.Quantity, times, per int64) int64 {
 	switch {
 	case amount.Sign() <= 0:
@@ -95,7 +97,8 @@ func atMost(amount resource.Quantity, times, per int64) int64 {
 		return mostCounted
 	}
 	v, _ := wholeNumber(amount)
-	v.Quo(v.Mul(v, big.NewInt(times)), big.NewInt(per))
+	v.Add(v.Mul(v, big.NewInt(times)), big.NewInt(per-1))
+	v.Quo(v, big.NewInt(per))
 	if v.Cmp(big.NewInt(mostCounted)) > 0 {
 		return mostCounted
 	}

@@ -213,7 +213,7 @@ func figures(v pipeline.Verdict) string {
 	case v.Limit != nil:
 		return fmt.Sprintf(" (%s)", gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want})
 	case v.Closed > 0:
-		return fmt.Sprintf(" (%d cards closed; left: %d of %d %s)", v.Closed, v.Have, v.Want, v.Reason.Info().Unit)
+		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", closedText(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
 	case v.Want == 0:
 		return ""
 	}
@@ -266,9 +266,7 @@ func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
 	for {
 		pod, err := e.outcome(ctx, t)
 		if err == nil {
-			if pod.Request.Pod != t.Pod || pod.Node == "" {
-				e.cfg.Ledger.Unreserve(t.Pod)
-			}
+			e.settled(t.Pod, pod)
 			return pod, nil
 		}
 		select {
@@ -276,6 +274,18 @@ func (e *Engine) settle(ctx context.Context, t Target) (Pod, error) {
 			return Pod{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 		case <-time.After(e.cfg.Retry):
 		}
+	}
+}
+
+// settled gives back what is held for a pod that is not bound. One that has gone
+// may have been bound before that, and deleted by force: its containers may run.
+func (e *Engine) settled(id gpu.PodID, pod Pod) {
+	switch h, ok := e.cfg.Ledger.Hold(id); {
+	case !ok || h.State != ledger.Held:
+	case pod.Request.Pod != id:
+		e.cfg.Ledger.Linger(id, e.cfg.Now().Add(e.cfg.Linger))
+	case pod.Node == "":
+		e.cfg.Ledger.Unreserve(id)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,7 +133,7 @@ func TestBindEnds(t *testing.T) {
 		},
 		"the request is lost, and the pod is deleted before anybody looks": {
 			before: func(c cluster) { c.server.freeze(); c.server.remove("a"); c.server.next = []behaviour{losesRequest} },
-			target: target("a", "n1"), reason: gpu.BindConflict, cause: ErrUnknown, binds: 1,
+			target: target("a", "n1"), reason: gpu.BindConflict, cause: ErrUnknown, binds: 1, held: []gpu.PodID{"a"},
 		},
 		"the request is lost, and another pod has the name": {
 			before: func(c cluster) {
@@ -140,7 +141,7 @@ func TestBindEnds(t *testing.T) {
 				c.server.change("a", func(p *Pod) { p.Request.Pod = "new" })
 				c.server.next = []behaviour{losesRequest}
 			},
-			target: target("a", "n1"), reason: gpu.BindConflict, cause: ErrUnknown, binds: 1,
+			target: target("a", "n1"), reason: gpu.BindConflict, cause: ErrUnknown, binds: 1, held: []gpu.PodID{"a"},
 		},
 	}
 	for name, tc := range tests {
@@ -283,6 +284,7 @@ func TestBindSettlesAnEarlierOne(t *testing.T) {
 				if p, ok := c.server.bound()["a"]; p.Node != tc.bound || ok != (tc.bound != "") {
 					t.Errorf("bound to %q, want %q", p.Node, tc.bound)
 				}
+				c.ledger.Expire(time.Now()) // what lingers in case the pod was bound before it went
 				c.server.mustAgree(t, c.ledger)
 				c.mustLeaveNoGate(t)
 			})
@@ -314,4 +316,34 @@ func TestBindWhileOutcomeStaysUnknown(t *testing.T) {
 			t.Errorf("the hold is %s", h.State)
 		}
 	})
+}
+
+// A pod that was bound, and deleted by force before anybody here has seen that, may
+// have containers that run: it keeps its cards for as long as those may.
+func TestGoneAfterItWasBound(t *testing.T) {
+	for name, first := range map[string]behaviour{"the answer was lost": losesAnswer, "the informer is behind": works} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1)
+			c.Engine.cfg.Linger = time.Minute
+			c.server.create(pod("a", whole(1)))
+			c.server.freeze()
+			c.server.next = []behaviour{first}
+			if _, err := c.Bind(t.Context(), target("a", "n1")); err != nil {
+				t.Fatal(err)
+			}
+			c.server.remove("a")
+			if _, err := c.Bind(t.Context(), target("a", "n1")); !errors.Is(err, ErrNoPod) {
+				t.Errorf("bound once more: %v, want %v", err, ErrNoPod)
+			}
+			if h, ok := c.ledger.Hold("a"); !ok || h.State != ledger.Lingering || time.Until(h.Until) < 50*time.Second {
+				t.Errorf("held: %t, %s until %s", ok, h.State, h.Until)
+			}
+			c.server.create(pod("b", whole(1)))
+			if _, err := c.Bind(t.Context(), target("b", "n1")); err == nil {
+				t.Error("its card has been given away")
+			}
+			c.ledger.Expire(time.Now().Add(time.Minute))
+			c.server.mustAgree(t, c.ledger)
+		})
+	}
 }

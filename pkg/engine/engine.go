@@ -89,6 +89,9 @@ type Config struct {
 	Wait     time.Duration // longest wait for another bind of the same pod or node
 	Readback time.Duration // longest search for the outcome of a Binding
 	Retry    time.Duration // between two looks during that search; at least shortestRetry
+	// Linger is how long the containers of a pod that has gone may run on, as far as
+	// nobody else says: see ledger.Linger.
+	Linger time.Duration
 	// Leads reports whether this replica decides now; nil: it always does. Nobody
 	// is woken by one that does not.
 	Leads func() bool

@@ -64,7 +64,7 @@ func (c Count) String() string {
 		return fmt.Sprintf("%s (%s)", text, gpu.Excess{Limit: c.Limit, Used: c.Have, Asked: c.Want})
 	}
 	if c.Closed > 0 {
-		return fmt.Sprintf("%s (%d cards closed; most left: %d of %d %s on %s)", text, c.Closed, c.Have, c.Want, c.Reason.Info().Unit, c.Best)
+		return fmt.Sprintf("%s (%s closed; most left: %d of %d %s on %s)", text, closedText(c.Closed), c.Have, c.Want, c.Reason.Info().Unit, c.Best)
 	}
 	if info := c.Reason.Info(); info.Unit != "" && !info.Final && c.Want > 0 {
 		text += fmt.Sprintf(" (most free: %d of %d %s on %s)", c.Have, c.Want, info.Unit, c.Best)
@@ -136,4 +136,12 @@ func falseFirst(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// closedText counts cards for people.
+func closedText(n int64) string {
+	if n == 1 {
+		return "1 card"
+	}
+	return fmt.Sprintf("%d cards", n)
 }

@@ -99,16 +99,15 @@ func (s *spent) share() spent {
 	return *s
 }
 
-// with returns what is spent when h is held too; s stays as it is.
+// with returns what is spent when h is held too. It is for snapshots, whose sums
+// are shared: s stays as it is.
 func (s spent) with(h *Hold, r Rules) spent {
-	s.share()
 	s.replace(nil, h, r)
 	return s.share()
 }
 
-// without returns what is spent when h is held no more; s stays as it is.
+// without returns what is spent when h is held no more; likewise.
 func (s spent) without(h *Hold, r Rules) spent {
-	s.share()
 	s.replace(h, nil, r)
 	return s.share()
 }

@@ -1,13 +1,16 @@
 // Command demo shows the scheduler at work: a real control plane, simulated
-// nodes of several vendors and sizes, the pods of examples/ and 200 generated
-// ones. It prints where each went, with which cards, and why the others wait.
+// nodes of several vendors and sizes, the pods of examples/, those of three
+// tenants on a card that two of them may share, and 200 generated ones. It prints
+// where each went, with which cards, and why the others wait.
 //
 // With --exit it then ends; otherwise everything stays up until it is
 // interrupted. It judges the outcome by package oracle, and fails when a card
-// is oversold or a pod is neither placed nor told why.
+// is oversold, tenants share one that may not, a quota is passed, or a pod is
+// neither placed nor told why.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +23,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
@@ -33,6 +37,7 @@ const (
 func main() {
 	exit := flag.Bool("exit", false, "end when everything has been shown")
 	flag.Parse()
+	rest.SetDefaultWarningHandler(rest.NewWarningWriter(os.Stdout, rest.WarningWriterOptions{})) // as kubectl shows them
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *exit); err != nil && !errors.Is(err, context.Canceled) {
@@ -79,8 +84,8 @@ func run(ctx context.Context, exit bool) error {
 		say("ending")
 		return nil
 	}
-	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -n %s -o wide\n\nLogs are in %s\n",
-		c.Kubeconfig(), namespace, dir)
+	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n  kubectl get tenants\n\nLogs are in %s\n",
+		c.Kubeconfig(), dir)
 	<-ctx.Done()
 	return nil
 }
@@ -105,11 +110,15 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 	if err := c.Namespace(ctx, namespace); err != nil {
 		return err
 	}
+	if err := found(ctx, c); err != nil {
+		return err
+	}
 	for _, round := range []struct {
 		what string
 		pods []*corev1.Pod
 	}{
 		{"the pods of examples/", examples},
+		{"pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", tenantPods()},
 		{fmt.Sprintf("%d generated pods", generated), generatedPods(generated)},
 	} {
 		say("creating %s", round.what)
@@ -123,6 +132,9 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 		}
 		say("settled")
 		state.print(os.Stdout, names)
+		if err := printTenants(ctx, c, os.Stdout); err != nil {
+			return err
+		}
 		if err := state.judge(); err != nil {
 			return err
 		}
@@ -133,10 +145,11 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 func create(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) ([]string, error) {
 	var names []string
 	for _, pod := range pods {
-		if _, err := c.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		pod.Namespace = cmp.Or(pod.Namespace, namespace)
+		if _, err := c.Client.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 			return nil, fmt.Errorf("create pod %s: %w", pod.Name, err)
 		}
-		names = append(names, pod.Name)
+		names = append(names, nameOf(pod))
 	}
 	return names, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // inventory is the demo's cluster: several vendors, models and sizes, one node
-// with two vendors, one with a stock device plugin.
+// with two vendors, one with a single card, one with a stock device plugin.
 func inventory() []simnode.Spec {
 	node := func(name string, cards ...[]simnode.Card) simnode.Spec {
 		return simnode.Spec{Name: name, Cards: slices.Concat(cards...)}
@@ -36,6 +36,7 @@ func inventory() []simnode.Spec {
 		node("musa-1", simnode.Cards("musa-1", 8, "musa", "MTT-S4000", 49152)),
 		node(mixed, simnode.Cards(mixed, 2, "cambricon", "MLU590", 81920), second),
 		node("kunlun-1", simnode.Cards("kunlun-1", 8, "kunlun", "P800", 98304)),
+		node("l20-1", simnode.Cards("l20-1", 1, "nvidia", "NVIDIA-L20", 49140)), // for the tenants
 		{Name: "plugin-1", Plain: &simnode.Plain{Count: 4, Product: "NVIDIA-A10", MemoryMiB: 23028}},
 	}
 }

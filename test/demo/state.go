@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/oracle"
@@ -23,17 +24,17 @@ import (
 const reporter = "heteroflow-scheduler"
 
 // quiet is how long nothing may have changed for the pods to count as settled:
-// longer than the first backoffs of a pod whose bind met another.
-const quiet = 5 * time.Second
+// longer than the first backoffs of a pod whose bind met another, and than the
+// time in which what a Tenant holds is written into its status.
+const quiet = 7 * time.Second
 
 // longest is how long settling may take in all.
 const longest = 3 * time.Minute
 
 // state is what the API server says at one moment.
 type state struct {
-	nodes   []corev1.Node
-	pods    []corev1.Pod
-	reasons map[string]string // pod -> our latest word on why it waits
+	oracle.World
+	reasons map[types.UID]string // pod -> our latest word on why it waits
 }
 
 // settled waits until every pod is placed or has been told why not, and
@@ -65,28 +66,24 @@ func settled(ctx context.Context, c *cluster.Cluster) (*state, error) {
 }
 
 func look(ctx context.Context, c *cluster.Cluster) (*state, error) {
-	nodes, err := c.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	world, err := oracle.Read(ctx, c.Client)
 	if err != nil {
 		return nil, err
 	}
-	pods, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	events, err := c.Client.CoreV1().Events("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	events, err := c.Client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return &state{nodes: nodes.Items, pods: pods.Items, reasons: words(events.Items)}, nil
+	return &state{World: world, reasons: words(events.Items)}, nil
 }
 
 // words picks, for each pod, the latest warning of our scheduler.
-func words(events []corev1.Event) map[string]string {
+func words(events []corev1.Event) map[types.UID]string {
 	slices.SortStableFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	reasons := map[string]string{}
+	reasons := map[types.UID]string{}
 	for _, e := range events {
 		if cmp.Or(e.ReportingController, e.Source.Component) == reporter && e.Type == corev1.EventTypeWarning {
-			reasons[e.InvolvedObject.Name] = e.Message
+			reasons[e.InvolvedObject.UID] = e.Message
 		}
 	}
 	return reasons
@@ -95,17 +92,17 @@ func words(events []corev1.Event) map[string]string {
 // fingerprint changes whenever a pod is placed or told something new.
 func (s *state) fingerprint() string {
 	var b strings.Builder
-	for _, pod := range s.pods {
-		fmt.Fprintln(&b, pod.Name, pod.Spec.NodeName, s.reasons[pod.Name])
+	for _, pod := range s.Pods {
+		fmt.Fprintln(&b, pod.UID, pod.Spec.NodeName, s.reasons[pod.UID])
 	}
 	return b.String()
 }
 
 // untold names a pod that is neither placed nor told why; "" when there is none.
 func (s *state) untold() string {
-	for _, pod := range s.pods {
-		if pod.Spec.NodeName == "" && s.reasons[pod.Name] == "" {
-			return fmt.Sprintf("pod %s waits and nobody says why", pod.Name)
+	for _, pod := range s.Pods {
+		if pod.Spec.NodeName == "" && s.reasons[pod.UID] == "" {
+			return fmt.Sprintf("pod %s waits and nobody says why", nameOf(&pod))
 		}
 	}
 	return ""
@@ -115,19 +112,27 @@ func (s *state) untold() string {
 func (s *state) print(w io.Writer, names []string) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(table, "\nPOD\tASKS\tNODE\tCARDS, OR WHY IT WAITS\n")
-	pods := slices.Clone(s.pods)
+	pods := slices.Clone(s.Pods)
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int {
 		return cmp.Compare(min(1, len(b.Spec.NodeName)), min(1, len(a.Spec.NodeName)))
 	})
 	placed := 0
 	for _, pod := range pods {
 		placed += min(1, len(pod.Spec.NodeName))
-		if slices.Contains(names, pod.Name) {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", pod.Name, asks(pod), cmp.Or(pod.Spec.NodeName, "-"), s.fate(pod))
+		if name := nameOf(&pod); slices.Contains(names, name) {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name, asks(pod), cmp.Or(pod.Spec.NodeName, "-"), s.fate(pod))
 		}
 	}
 	table.Flush()
 	fmt.Fprintf(w, "\n%d of %d pods are placed, %d wait.\n\n", placed, len(pods), len(pods)-placed)
+}
+
+// nameOf names a pod, by its namespace too if that is not the demo's.
+func nameOf(pod *corev1.Pod) string {
+	if pod.Namespace == namespace {
+		return pod.Name
+	}
+	return pod.Namespace + "/" + pod.Name
 }
 
 func asks(pod corev1.Pod) string {
@@ -144,7 +149,7 @@ func asks(pod corev1.Pod) string {
 // fate is the pod's cards, or the reason why it has none.
 func (s *state) fate(pod corev1.Pod) string {
 	if pod.Spec.NodeName == "" {
-		return s.reasons[pod.Name]
+		return s.reasons[pod.UID]
 	}
 	var allocation struct {
 		Containers []struct {
@@ -174,9 +179,9 @@ func (s *state) fate(pod corev1.Pod) string {
 
 // judge asks the oracle, which shares no code with the scheduler.
 func (s *state) judge() error {
-	violations := oracle.Check(s.nodes, s.pods)
+	violations := s.Check()
 	if len(violations) == 0 {
-		fmt.Printf("Checked from outside: no card is oversold, none is shared that must not be.\n\n")
+		fmt.Printf("Checked from outside: no card is oversold, none is shared by tenants that may not, no quota is passed.\n\n")
 		return nil
 	}
 	return errors.New("the oracle found:\n  " + strings.Join(violations, "\n  "))

@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,37 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 )
-
-// Verify lists all nodes and pods and checks them. The lists are read from the
-// API server's store, not from a cache of it, the pods first: so a pod's node
-// is missing only if it is gone.
-func Verify(ctx context.Context, client kubernetes.Interface) ([]string, error) {
-	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return Check(nodes.Items, pods.Items), nil
-}
-
-// Check returns what is wrong, in a fixed order; nothing is wrong if it is empty.
-func Check(nodes []corev1.Node, pods []corev1.Pod) []string {
-	b := newBooks(nodes)
-	for i := range pods {
-		if !ended(&pods[i]) {
-			b.enter(&pods[i])
-		}
-	}
-	b.balance()
-	slices.Sort(b.wrong)
-	return b.wrong
-}
 
 // ended reports whether a pod counts for nothing any more.
 func ended(pod *corev1.Pod) bool {
@@ -48,8 +17,12 @@ func ended(pod *corev1.Pod) bool {
 
 // books add up who holds what.
 type books struct {
-	nodes map[string]*node
-	wrong []string
+	rules  *rules
+	lines  []line
+	before map[string]bool  // pods that were bound under other rules
+	nodes  map[string]*node // by name
+	bills  []bill
+	wrong  []string
 }
 
 type node struct {
@@ -63,19 +36,20 @@ type entry struct {
 }
 
 type holder struct {
-	pod    string
-	tenant string
-	use    use
+	pod       string
+	namespace string
+	use       use
 }
 
-func newBooks(nodes []corev1.Node) *books {
-	b := &books{nodes: map[string]*node{}}
-	for i := range nodes {
-		n := &node{object: &nodes[i], cards: map[string]*entry{}}
-		b.nodes[nodes[i].Name] = n
-		cards, err := inventory(&nodes[i])
+func newBooks(w World) *books {
+	b := &books{rules: newRules(w), before: map[string]bool{}, nodes: map[string]*node{}}
+	b.lines = b.rules.lines(w.Quotas)
+	for i := range w.Nodes {
+		n := &node{object: &w.Nodes[i], cards: map[string]*entry{}}
+		b.nodes[n.object.Name] = n
+		cards, err := inventory(n.object)
 		if err != nil {
-			b.say("node %s: %v", nodes[i].Name, err)
+			b.say("node %s: %v", n.object.Name, err)
 		}
 		for _, c := range cards {
 			n.cards[c.UUID] = &entry{card: c}
@@ -89,6 +63,15 @@ func (b *books) say(format string, args ...any) {
 }
 
 func name(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+// enterAll enters those pods that count.
+func (b *books) enterAll(pods []corev1.Pod) {
+	for i := range pods {
+		if !ended(&pods[i]) {
+			b.enter(&pods[i])
+		}
+	}
+}
 
 // enter judges one pod by itself and adds what it holds.
 func (b *books) enter(pod *corev1.Pod) {
@@ -123,6 +106,7 @@ func (b *books) enterBound(pod *corev1.Pod, wanted []ask) {
 		return
 	}
 	b.judgeMarks(pod, a)
+	b.judgeTenant(pod, n, a)
 	b.judgeGrants(pod, n, wanted, a)
 	b.judgeNUMA(pod, n, a)
 	b.judgeVisible(pod, n, wanted, a)
@@ -137,11 +121,25 @@ func (b *books) judgeMarks(pod *corev1.Pod, a allocation) {
 	if got := pod.Annotations[epochAnnotation]; a.Epoch < 0 || got != strconv.FormatInt(a.Epoch, 10) {
 		b.say("pod %s: epoch is %d, annotation %s is %q", name(pod), a.Epoch, epochAnnotation, got)
 	}
-	if a.Tenant != pod.Namespace {
-		b.say("pod %s: tenant is %q", name(pod), a.Tenant)
-	}
 	if a.BoundAt.IsZero() {
 		b.say("pod %s: boundAt is missing", name(pod))
+	}
+}
+
+// judgeTenant checks that the pod's tenant may be here, and is recorded.
+func (b *books) judgeTenant(pod *corev1.Pod, n *node, a allocation) {
+	if b.before[name(pod)] {
+		return
+	}
+	owner := b.rules.owner(pod.Namespace)
+	if a.Tenant != owner.id {
+		b.say("pod %s: tenant is %q, recorded as %q", name(pod), owner.id, a.Tenant)
+	}
+	if !owner.active {
+		b.say("pod %s: its tenant is inactive", name(pod))
+	}
+	if !b.rules.mayUse(pod.Namespace, n.object) {
+		b.say("pod %s: node %s is kept for %s", name(pod), n.object.Name, n.object.Labels[tenantLabel])
 	}
 }
 
@@ -268,6 +266,21 @@ func (b *books) hold(pod *corev1.Pod, n *node, wanted []ask, a allocation) {
 			c.holders = append(c.holders, holder{name(pod), pod.Namespace, p.sum()})
 		}
 	}
+	b.bills = append(b.bills, bill{name(pod), pod.Namespace, charges(wanted, cardsOf(n, wanted, given))})
+}
+
+// cardsOf are the cards that each ask was given.
+func cardsOf(n *node, wanted []ask, given map[string]grant) []map[*card]use {
+	taken := make([]map[*card]use, len(wanted))
+	for i, w := range wanted {
+		taken[i] = map[*card]use{}
+		for _, s := range given[w.container].Cards {
+			if c := n.cards[s.UUID]; c != nil {
+				taken[i][&c.card] = s.use()
+			}
+		}
+	}
+	return taken
 }
 
 // parts is what the containers of one pod take of one card, by when they run.
@@ -291,7 +304,7 @@ func (b *books) balance() {
 	for _, name := range slices.Sorted(maps.Keys(b.nodes)) {
 		for _, uuid := range slices.Sorted(maps.Keys(b.nodes[name].cards)) {
 			c := b.nodes[name].cards[uuid]
-			for _, fault := range c.faults() {
+			for _, fault := range append(c.faults(), b.neighbours(c)...) {
 				b.say("node %s: card %s: %s", name, uuid, fault)
 			}
 		}
@@ -301,10 +314,9 @@ func (b *books) balance() {
 // faults says how the card's holders together break its bounds.
 func (c *entry) faults() []string {
 	var total use
-	tenants, pods := map[string]bool{}, []string(nil)
+	var pods []string
 	for _, h := range c.holders {
 		total = total.plus(h.use)
-		tenants[h.tenant] = true
 		pods = append(pods, h.pod)
 	}
 	var all []string
@@ -321,6 +333,21 @@ func (c *entry) faults() []string {
 	say(total.cores > 100, "%d percent of its compute are held", total.cores)
 	say(total.slots > c.MaxSlices, "%d of %d slots are held", total.slots, c.MaxSlices)
 	say(total.exclusive && len(c.holders) > 1, "is exclusive and shared")
-	say(len(tenants) > 1, "is shared by %d tenants", len(tenants))
+	return all
+}
+
+// neighbours names the holders of a card that may not be on it together, each
+// two of them by themselves.
+func (b *books) neighbours(c *entry) []string {
+	var all []string
+	for i, h := range c.holders {
+		for _, o := range c.holders[:i] {
+			if b.before[h.pod] && b.before[o.pod] || b.rules.mayShare(h.namespace, o.namespace) {
+				continue
+			}
+			all = append(all, fmt.Sprintf("is shared by %s of %q and %s of %q",
+				o.pod, b.rules.owner(o.namespace).id, h.pod, b.rules.owner(h.namespace).id))
+		}
+	}
 	return all
 }

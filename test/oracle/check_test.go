@@ -100,7 +100,7 @@ func TestCheckReports(t *testing.T) {
 				"node n1: card a: 20000 of 10000 MiB are held by x/p"}},
 		"tenants side by side": {
 			pods(slice("x", "p", 10, 10), slice("y", "q", 10, 10)),
-			[]string{"node n1: card a: is shared by 2 tenants by x/p, y/q"}},
+			[]string{"node n1: card a: is shared by x/p of \"namespace/x\" and y/q of \"namespace/y\""}},
 		"the init container is the larger": {
 			pods(newPod("x", "p").ask(ordinary, limits(sliceMemory, 9001, sliceCores, 10), part("a", 9001, 10)).
 				ask(app, limits(sliceMemory, 10), part("a", 10, 1)).on("n1")),
@@ -148,7 +148,7 @@ func TestCheckReports(t *testing.T) {
 		"a negative epoch": {
 			one(func(b *build) { b.alloc.Epoch = -1; b.note(epochAnnotation, "-1").encode() }), []string{`pod x/p: epoch is -1, annotation heteroflow.io/epoch is "-1"`}},
 		"another tenant": {
-			one(func(b *build) { b.alloc.Tenant = "y"; b.encode() }), []string{`pod x/p: tenant is "y"`}},
+			one(func(b *build) { b.alloc.Tenant = "y"; b.encode() }), []string{`pod x/p: tenant is "namespace/x", recorded as "y"`}},
 		"a node that is gone": {
 			one(func(b *build) { b.pod.Spec.NodeName = "n9" }), []string{"pod x/p: bound to n9, which does not exist"}},
 

@@ -8,26 +8,30 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// Room is World.Room where there is nothing but nodes and pods.
+func Room(nodes []corev1.Node, pods []corev1.Pod, pod *corev1.Pod) []string {
+	return World{Nodes: nodes, Pods: pods}.Room(pod)
+}
+
 // Room returns the names of the nodes on which the pod would fit beside the
 // pods that are there, found by trying every choice of cards. Of what else may
 // keep a pod away it knows readiness, cordons, taints (all are taken for
 // intolerable), processors and main memory. It tells no node for a pod that
 // asks for no cards or whose request is invalid.
-func Room(nodes []corev1.Node, pods []corev1.Pod, pod *corev1.Pod) []string {
+func (w World) Room(pod *corev1.Pod) []string {
 	wanted, err := asks(pod)
 	if err != nil || len(wanted) == 0 {
 		return nil
 	}
-	b := newBooks(nodes)
-	for i := range pods {
-		if !ended(&pods[i]) {
-			b.enter(&pods[i])
-		}
+	b := newBooks(w)
+	if !b.rules.owner(pod.Namespace).active {
+		return nil
 	}
+	b.enterAll(w.Pods)
 	var fit []string
 	for _, name := range slices.Sorted(maps.Keys(b.nodes)) {
 		n := b.nodes[name]
-		if open(n.object) && roomy(n.object, pods, pod) && newSearch(pod, n, wanted).fits(0) {
+		if open(n.object) && roomy(n.object, w.Pods, pod) && b.rules.mayUse(pod.Namespace, n.object) && newSearch(b, pod, n, wanted).fits(0) {
 			fit = append(fit, name)
 		}
 	}
@@ -72,14 +76,16 @@ func requested(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 
 // search tries to place a pod's containers on one node, card by card.
 type search struct {
+	books  *books
 	pod    *corev1.Pod
 	wanted []ask
 	cards  []*entry // in a fixed order
 	mine   []parts  // of the pod itself, per card
+	chosen [][]int  // cards of each ask
 }
 
-func newSearch(pod *corev1.Pod, n *node, wanted []ask) *search {
-	s := &search{pod: pod, wanted: wanted, mine: make([]parts, len(n.cards))}
+func newSearch(b *books, pod *corev1.Pod, n *node, wanted []ask) *search {
+	s := &search{books: b, pod: pod, wanted: wanted, mine: make([]parts, len(n.cards)), chosen: make([][]int, len(wanted))}
 	for _, uuid := range slices.Sorted(maps.Keys(n.cards)) {
 		s.cards = append(s.cards, n.cards[uuid])
 	}
@@ -89,7 +95,7 @@ func newSearch(pod *corev1.Pod, n *node, wanted []ask) *search {
 // fits reports whether the asks from number at on can all be met.
 func (s *search) fits(at int) bool {
 	if at == len(s.wanted) {
-		return true
+		return s.books.bears(s.bill())
 	}
 	vendors := map[string]bool{}
 	for _, c := range s.cards {
@@ -115,9 +121,11 @@ func (s *search) choose(at int, vendor string, left int64, from int) bool {
 		}
 		before := s.mine[i]
 		s.mine[i].add(s.wanted[at].role, s.wanted[at].on(&s.cards[i].card))
+		s.chosen[at] = append(s.chosen[at], i)
 		if s.within(i) && s.choose(at, vendor, left-1, i+1) {
 			return true
 		}
+		s.chosen[at] = s.chosen[at][:len(s.chosen[at])-1]
 		s.mine[i] = before
 	}
 	return false
@@ -134,5 +142,17 @@ func (s *search) may(at, i int) bool {
 func (s *search) within(i int) bool {
 	together := *s.cards[i]
 	together.holders = append(slices.Clone(together.holders), holder{"the pod", s.pod.Namespace, s.mine[i].sum()})
-	return len(together.faults()) == 0
+	return len(together.faults())+len(s.books.neighbours(&together)) == 0
+}
+
+// bill is what the pod would be charged for what is chosen.
+func (s *search) bill() bill {
+	taken := make([]map[*card]use, len(s.wanted))
+	for at := range s.wanted {
+		taken[at] = map[*card]use{}
+		for _, i := range s.chosen[at] {
+			taken[at][&s.cards[i].card] = s.wanted[at].on(&s.cards[i].card)
+		}
+	}
+	return bill{"the pod", s.pod.Namespace, charges(s.wanted, taken)}
 }

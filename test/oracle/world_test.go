@@ -71,7 +71,7 @@ type build struct {
 func newPod(ns, name string) *build {
 	return &build{
 		pod:   &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: map[string]string{}}},
-		alloc: allocation{Version: 1, Tenant: ns, BoundAt: metav1.Now().Time, Containers: []grant{}},
+		alloc: allocation{Version: 1, Tenant: "namespace/" + ns, BoundAt: metav1.Now().Time, Containers: []grant{}},
 	}
 }
 

@@ -123,9 +123,7 @@ func (r *run) finish(rnd *rand.Rand) {
 	}
 	r.inspect(rnd)
 	r.server.settle(true)
-	for range grace + 1 {
-		r.tick()
-	}
+	r.tick(2 * grace)
 	r.truth.mu.Lock()
 	defer r.truth.mu.Unlock()
 	for _, id := range r.ledger.Pods() {

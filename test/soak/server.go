@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -57,8 +58,7 @@ const (
 
 type event struct {
 	what
-	pod   stored // as it is since then
-	until int    // of an orphan: when its containers have ended at the latest
+	pod stored // as it is since then
 }
 
 func newServer(t *truth, rnd *rand.Rand) *server {
@@ -66,8 +66,8 @@ func newServer(t *truth, rnd *rand.Rand) *server {
 }
 
 // tell notes news. It is called with mu held.
-func (s *server) tell(w what, at *stored, until int) {
-	s.news = append(s.news, event{w, *at, until})
+func (s *server) tell(w what, at *stored) {
+	s.news = append(s.news, event{w, *at})
 }
 
 // create stores a pod.
@@ -76,7 +76,7 @@ func (s *server) create(r gpu.Request) {
 	defer s.mu.Unlock()
 	at := &stored{Pod: engine.Pod{Request: r}}
 	s.pods[r.Name] = at
-	s.tell(created, at, 0)
+	s.tell(created, at)
 }
 
 // force stores a pod that somebody else has bound.
@@ -88,7 +88,7 @@ func (s *server) force(r gpu.Request, p gpu.Placement) {
 	b := newBody(p)
 	b.forced = true
 	s.truth.enter(b)
-	s.tell(gotNode, at, 0)
+	s.tell(gotNode, at)
 }
 
 // stop marks a pod as being deleted.
@@ -98,7 +98,7 @@ func (s *server) stop(name string) {
 	if at := s.pods[name]; at != nil && !at.Gone && at.Node != "" {
 		at.Gone = true
 		at.version++
-		s.tell(stopping, at, 0)
+		s.tell(stopping, at)
 	}
 }
 
@@ -111,16 +111,16 @@ func (s *server) end(name string) {
 	case at == nil:
 		return
 	case at.Node == "":
-		s.tell(removed, at, 0)
+		s.tell(removed, at)
 	default:
 		s.truth.leave(at.Request.Pod)
-		s.tell(ended, at, 0)
+		s.tell(ended, at)
 	}
 	delete(s.pods, name)
 }
 
 // remove deletes the object by force; the containers have ended by then.
-func (s *server) remove(name string, until int) {
+func (s *server) remove(name string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.pods[name]
@@ -128,10 +128,10 @@ func (s *server) remove(name string, until int) {
 	case at == nil:
 		return
 	case at.Node == "":
-		s.tell(removed, at, 0)
+		s.tell(removed, at)
 	default:
 		s.truth.orphan(at.Request.Pod, until)
-		s.tell(orphaned, at, until)
+		s.tell(orphaned, at)
 	}
 	delete(s.pods, name)
 }
@@ -294,7 +294,7 @@ func (s *server) write(b body, version int) error {
 	at.Node, at.Ours, at.p = b.p.Node, true, b.p
 	s.bound++
 	s.truth.enter(b)
-	s.tell(gotNode, at, 0)
+	s.tell(gotNode, at)
 	return nil
 }
 

@@ -58,7 +58,7 @@ type run struct {
 	server *server
 	truth  *truth
 
-	ops, made, clock atomic.Int64 // clock is the time of what lingers
+	ops, made, ahead atomic.Int64 // ahead is by how much the run's time is, see now
 
 	informer sync.Mutex                  // what comes by watches comes one at a time
 	boots    int                         // guarded by informer
@@ -103,8 +103,8 @@ func newRun(seed uint64) *run {
 	r.server = newServer(r.truth, rand.New(rand.NewPCG(seed, 1)))
 	pipe := policy.Default().Pipeline()
 	r.engine = engine.New(engine.Config{
-		Ledger: r.ledger, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: r.server, Binder: r.server, Now: time.Now,
-		Wait: 50 * time.Millisecond, Readback: readback, Retry: 50 * time.Millisecond,
+		Ledger: r.ledger, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: r.server, Binder: r.server, Now: r.now,
+		Wait: 50 * time.Millisecond, Readback: readback, Retry: 50 * time.Millisecond, Linger: grace,
 	})
 	return r
 }

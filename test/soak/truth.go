@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -22,8 +23,8 @@ type body struct {
 	// if it does not.
 	forced bool
 	known  int
-	blind  bool // it was decided on by the ledger alone, which does not judge nodes
-	until  int  // the time at which its containers have ended at the latest, when its object has gone; 0: it has not
+	blind  bool      // it was decided on by the ledger alone, which does not judge nodes
+	until  time.Time // when its containers have ended at the latest, if its object has gone
 }
 
 // truth is what really is on the cards, and the judge of it.
@@ -120,7 +121,7 @@ func (t *truth) leave(pod gpu.PodID) {
 }
 
 // orphan says that the pod's object has gone, and that its containers end later.
-func (t *truth) orphan(pod gpu.PodID, until int) {
+func (t *truth) orphan(pod gpu.PodID, until time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if b := t.bodies[pod]; b != nil {
@@ -133,7 +134,7 @@ func (t *truth) endOrphans(ends func(*body) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, b := range t.bodies {
-		if b.until != 0 && ends(b) {
+		if !b.until.IsZero() && ends(b) {
 			delete(t.bodies, id)
 		}
 	}

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -105,8 +106,8 @@ func TestTruthFinds(t *testing.T) {
 		}},
 		"room that an orphan still has": {func(s scene) {
 			s.binds("a", placed("b", 0, mib(500)))
-			s.orphan("a", 3)
-			s.endOrphans(func(b *body) bool { return b.until <= 2 })
+			s.orphan("a", time.Unix(3, 0))
+			s.endOrphans(func(b *body) bool { return b.until.Unix() <= 2 })
 			s.binds("b", placed("b", 0, mib(900)))
 		}, found{Oversold: 1}},
 		"beside somebody of no common group": {func(s scene) { s.binds("a", placed("r1", 0, mib(1))); s.binds("b", placed("g", 0, mib(1))) }, found{Neighbours: 1}},

@@ -13,7 +13,7 @@ import (
 )
 
 // grace is how long, by the run's clock, containers may outlive their object.
-const grace = 3
+const grace = 3 * time.Second
 
 // work does one operation, or two.
 func (r *run) work(rnd *rand.Rand) {
@@ -26,7 +26,7 @@ func (r *run) work(rnd *rand.Rand) {
 	case n < 7:
 		r.force(rnd)
 	case n < 12:
-		r.tick()
+		r.tick(time.Second)
 	case n < 20:
 		r.server.deliver()
 	case n < 22:
@@ -111,7 +111,7 @@ func (r *run) end(rnd *rand.Rand) {
 	switch {
 	case !ok:
 	case rnd.IntN(4) == 0:
-		r.server.remove(q.Name, int(r.clock.Load())+grace)
+		r.server.remove(q.Name, r.now().Add(grace))
 	default:
 		r.server.end(q.Name)
 	}
@@ -227,7 +227,7 @@ func (r *run) tell(e event) {
 	case removed:
 		r.ledger.Unreserve(pod)
 	case orphaned:
-		r.ledger.Linger(pod, moment(max(int64(e.until), r.clock.Load()+grace)))
+		r.ledger.Linger(pod, r.now().Add(grace))
 	case created:
 		return
 	}
@@ -238,15 +238,17 @@ func (r *run) tell(e event) {
 	}
 }
 
-func moment(n int64) time.Time { return time.Unix(n, 0) }
+// now is the time of a run: that of the clock on the wall, and what tick adds.
+func (r *run) now() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 
 // tick lets time pass for what lingers.
-func (r *run) tick() {
+func (r *run) tick(d time.Duration) {
 	r.informer.Lock()
 	defer r.informer.Unlock()
-	now := r.clock.Add(1)
-	r.truth.endOrphans(func(b *body) bool { return int64(b.until) <= now })
-	r.ledger.Expire(moment(now))
+	r.ahead.Add(int64(d))
+	now := r.now()
+	r.truth.endOrphans(func(b *body) bool { return !b.until.After(now) })
+	r.ledger.Expire(now)
 }
 
 // write changes what administrators have written.
