@@ -281,19 +281,17 @@ func TestReadyWithTheRules(t *testing.T) {
 	}
 	n, _ := s.Ledger.Snapshot().Node("n1")
 	owner, _ := s.Ledger.Snapshot().Owner("other")
-	if owner != "red" || !n.Rules.MayShare("red", "blue") || n.Rules.Limits(gpu.NamespaceAccount("ns"))[0].Most != 2 {
-		t.Errorf("when ready, other is of %q, and the rules are %+v", owner, n.Rules)
+	third, _ := s.Ledger.Snapshot().Purse("ns").Check(gpu.Spending{{Vendor: gpu.Nvidia, Devices: 3, Whole: 3}})
+	if owner != "red" || !n.Boundary.MayShare("red", "blue") || third.Limit == nil || third.Limit.Most != 2 {
+		t.Errorf("when ready, other is of %q, and the boundary is %+v", owner, n.Boundary)
 	}
 
 	server.written["tenants"] <- watchEvent("MODIFIED", v1alpha1.TenantKind, newTenant("red", 2, nil))
-	until(func() bool { n, _ := s.Ledger.Snapshot().Node("n1"); return !n.Rules.MayShare("red", "blue") })
+	until(func() bool { n, _ := s.Ledger.Snapshot().Node("n1"); return !n.Boundary.MayShare("red", "blue") })
 	server.written["namespaces"] <- watchEvent("ADDED", "Namespace", newNamespace("new", nil))
 	until(func() bool { _, shut := s.Ledger.Snapshot().Owner("new"); return shut == "" })
 	server.written["resourcequotas"] <- watchEvent("DELETED", "ResourceQuota", newQuota("ns", "q", "2"))
-	until(func() bool {
-		n, _ := s.Ledger.Snapshot().Node("n1")
-		return len(n.Rules.Limits(gpu.NamespaceAccount("ns"))) == 0
-	})
+	until(func() bool { return !s.Ledger.Snapshot().Purse("ns").Limited() })
 }
 
 // registry is an API server's kind Tenant, which may not be installed. It has none.

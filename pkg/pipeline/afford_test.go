@@ -114,6 +114,8 @@ type budget []gpu.Limit
 
 func (budget) MayShare(a, b gpu.TenantID) bool         { return true }
 func (budget) Owner(string) (gpu.TenantID, gpu.Reason) { return "t", "" }
+func (b budget) Boundary() ledger.Boundary             { return b }
+func (budget) Equal(ledger.Boundary) bool              { return true }
 func (budget) Dedicated(string) gpu.TenantID           { return "t" }
 func (budget) Accounts(string) []gpu.Account           { return []gpu.Account{gpu.TenantAccount("t")} }
 func (b budget) Limits(gpu.Account) []gpu.Limit        { return b }

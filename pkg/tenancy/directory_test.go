@@ -115,10 +115,10 @@ func TestMayShare(t *testing.T) {
 	d := New(w)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := d.MayShare(tc.a, tc.b); got != tc.want {
+			if got := d.Boundary().MayShare(tc.a, tc.b); got != tc.want {
 				t.Errorf("MayShare(%q, %q) = %v", tc.a, tc.b, got)
 			}
-			if got := d.MayShare(tc.b, tc.a); got != tc.want {
+			if got := d.Boundary().MayShare(tc.b, tc.a); got != tc.want {
 				t.Errorf("MayShare(%q, %q) = %v", tc.b, tc.a, got)
 			}
 		})
@@ -133,7 +133,7 @@ func TestContestedNamespacesShareWithNobody(t *testing.T) {
 		mine, _ := d.Owner(namespace)
 		for _, other := range []string{namespace, "red-1", "both", "alone"} {
 			theirs, _ := d.Owner(other)
-			if d.MayShare(mine, theirs) {
+			if d.Boundary().MayShare(mine, theirs) {
 				t.Errorf("%s shares with %s", namespace, other)
 			}
 		}
@@ -149,7 +149,7 @@ func TestDedicated(t *testing.T) {
 		"deleted": "namespace/deleted", // as nobody is
 		"":        "",
 	} {
-		if got := d.Dedicated(label); got != want {
+		if got := d.Boundary().Dedicated(label); got != want {
 			t.Errorf("Dedicated(%q) = %q, want %q", label, got, want)
 		}
 	}
@@ -205,15 +205,15 @@ func TestNothingKnown(t *testing.T) {
 			if tenant, closed := d.Owner("a"); tenant != "" || closed != gpu.TenantInactive {
 				t.Errorf("owner %q, %q", tenant, closed)
 			}
-			if d.MayShare("a", "b") || d.MayShare("", "") || len(d.Accounts("a"))+len(d.Limits("tenant/a"))+len(d.Contested())+len(d.Claimed("a"))+len(d.Tenants())+len(d.Quotas()) > 0 {
+			if d.Boundary().MayShare("a", "b") || d.Boundary().MayShare("", "") || len(d.Accounts("a"))+len(d.Limits("tenant/a"))+len(d.Contested())+len(d.Claimed("a"))+len(d.Tenants())+len(d.Quotas()) > 0 {
 				t.Error("something is known")
 			}
-			if _, known := d.MaxPriority("a"); known || d.Dedicated("") != "" {
+			if _, known := d.MaxPriority("a"); known || d.Boundary().Dedicated("") != "" {
 				t.Error("the cap, or what no label says, is known")
 			}
 		})
 	}
-	if got := (*Directory)(nil).Dedicated("a"); got != "" {
+	if got := (*Directory)(nil).Boundary().Dedicated("a"); got != "" {
 		t.Errorf("a node is dedicated to %q", got)
 	}
 }
