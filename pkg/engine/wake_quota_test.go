@@ -123,6 +123,67 @@ func TestWakesWhenTheRulesChange(t *testing.T) {
 	}
 }
 
+// Who has been woken in vain, and so is left alone for long, is not when it becomes
+// somebody else's, or may come again: that may be what kube-scheduler had against it.
+func TestWakesAnewWhoIsSomebodyElses(t *testing.T) {
+	for name, after := range map[string][]rules{
+		"another tenant": {{tenants: map[string]gpu.TenantID{"ns": "blue"}}},
+		"closed and not": {{closed: []string{"ns"}}, {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(1)
+				c.takes(t, "holder", "n1", whole(1))
+				c.waits(t, "waiter", whole(1))
+				c.wakes(t)
+				c.ends("holder")
+				for range 8 {
+					c.joins("stranger", "other", "n1-d0", alone)
+					time.Sleep(2 * time.Minute)
+					c.ledger.Release("stranger")
+					time.Sleep(5 * time.Second) // it is woken and does not come
+				}
+				c.mustHaveWoken(t, slices.Repeat([]string{"waiter"}, 8)...)
+				for _, r := range after {
+					c.ledger.Govern(r)
+					time.Sleep(time.Second)
+				}
+				c.mustHaveWoken(t, slices.Repeat([]string{"waiter"}, 9)...)
+			})
+		})
+	}
+}
+
+// Rules that are about others cost those who wait nothing: no node is looked at.
+func TestOtherPeoplesRulesLookAtNobody(t *testing.T) {
+	tests := map[string]struct {
+		after  rules
+		judged int
+	}{
+		"another namespace's tenant": {after: rules{tenants: map[string]gpu.TenantID{"other": "blue"}}},
+		"another namespace closed":   {after: rules{closed: []string{"other"}}},
+		"another tenant's limit":     {after: rules{}.limiting("other", cardLimit(1))},
+		"its own tenant":             {after: rules{tenants: map[string]gpu.TenantID{"ns": "blue"}}, judged: 2},
+		"the groups":                 {after: rules{groups: [][]gpu.TenantID{{"red", "blue"}}}, judged: 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1, 1)
+			r := pod("waiter", whole(2))
+			c.Filter(&r, c.all())
+			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+			for range 2 { // all that there is to look at
+				w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			}
+			c.ledger.Govern(tc.after)
+			w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			if w.judged != tc.judged {
+				t.Errorf("%d nodes are looked at, want %d", w.judged, tc.judged)
+			}
+		})
+	}
+}
+
 // As many are woken as a quota lets in, whatever room there is besides, and of
 // those that another quota is for as many as that.
 func TestWakesAsManyAsAQuotaLetsIn(t *testing.T) {

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,7 @@ func (r *run) Check(t *rapid.T) {
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
 	r.forced = false
-	pods := []gpu.PodID{}
+	pods, holders := []gpu.PodID{}, map[string]bool{}
 	for _, id := range podIDs() {
 		h, ok := r.ledger.Hold(id)
 		want, known := r.naive.pods[id]
@@ -32,7 +33,11 @@ func (r *run) Check(t *rapid.T) {
 		}
 		if known {
 			pods = append(pods, id)
+			holders[want.p.Namespace] = true
 		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(holders)), r.ledger.Namespaces()); diff != "" {
+		t.Fatalf("namespaces (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(pods, r.ledger.Pods()); diff != "" {
 		t.Fatalf("pods (-want +got):\n%s", diff)
