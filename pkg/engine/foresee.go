@@ -37,14 +37,14 @@ func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
 	if !purse.Limited() {
 		return o
 	}
-	o.Never = excess(purse.Unspent(), prices{pipeline.Least(r)})
-	o.Now = excess(purse, e.leastOf(r, in))
+	o.Never = excess(purse.Unspent(), pipeline.Least(r))
+	o.Now = excess(purse, e.leastOf(r, in)...)
 	return o
 }
 
 // excess is that of the first of the prices, if the purse allows none.
-func excess(purse ledger.Purse, all prices) *gpu.Excess {
-	if v := pipeline.Afford(purse, all...); !v.OK() {
+func excess(purse ledger.Purse, prices ...gpu.Spending) *gpu.Excess {
+	if v := pipeline.Afford(purse, prices...); !v.OK() {
 		return &gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want}
 	}
 	return nil
@@ -54,14 +54,14 @@ func excess(purse ledger.Purse, all prices) *gpu.Excess {
 // there are; where it leaves the vendor open, once for each that it may get.
 // Containers of one pod may get cards of different vendors: no more is said of
 // those than what holds on any card.
-func (e *Engine) leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
+func (e *Engine) leastOf(r *gpu.Request, in ledger.Snapshot) (all []gpu.Spending) {
 	if pipeline.Fixed(r) || len(r.Asks) > 1 && !pipeline.Named(r) {
-		return prices{pipeline.Least(r)}
+		return []gpu.Spending{pipeline.Least(r)}
 	}
 	found := survey(r, e.catalogue.of(in))
 	for _, v := range gpu.Vendors() {
 		if found.has(v) || len(found) == 0 {
-			all.add(pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
+			all = append(all, pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
 		}
 	}
 	return all

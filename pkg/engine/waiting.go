@@ -87,7 +87,7 @@ func (w *waiting) postpone(pod gpu.PodID) {
 // theirs now.
 func (at *waiter) anew(theirs whose) {
 	at.whose = theirs
-	at.seen, at.tried, at.dear, at.vain, at.until = ledger.Snapshot{}, nil, nil, 0, 0
+	at.seen, at.tried, at.dear, at.vain, at.until = ledger.Snapshot{}, nil, prices{}, 0, 0
 }
 
 // try notes that the pod did not get this state of a node.

@@ -212,7 +212,7 @@ func (w *waker) inVain(c *claim, at *waiter) {
 		return
 	}
 	w.pods.postpone(at.request.Pod)
-	if outrun := at.refusals != c.refusals && at.seen.Len() > 0 && len(at.dear) > 0; !outrun {
+	if outrun := at.refusals != c.refusals && at.seen.Len() > 0 && at.dear.some(); !outrun {
 		at.until = w.turn + min(wakePause<<min(at.vain, 10), wakeLongest)
 		at.vain++
 	}
@@ -258,7 +258,7 @@ func (w *waker) open(at *waiter) bool {
 	case w.turn < at.until, h.closed != "", !pipeline.Afford(h.purse, at.least).OK():
 		return false
 	case at.dear.within(h.purse):
-		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, nil
+		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, prices{}
 	}
 	return true
 }
@@ -313,7 +313,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 		}
 		v, prices := s.judge(w.pipe, now, &w.scratch)
 		if v.Limit != nil {
-			at.dear.add(prices...)
+			at.dear.add(s.cycle.Purse, prices...)
 		}
 		if !v.OK() {
 			continue
