@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -173,8 +174,8 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			Namespaces: rapid.Permutation(w.Namespaces).Draw(rt, "namespaces"),
 			Quotas:     rapid.Permutation(w.Quotas).Draw(rt, "quotas"),
 		}
-		if !New(w).world.Equal(New(other).world) {
-			rt.Fatal("the same world makes other rules")
+		if diff := cmp.Diff(New(w).world, New(other).world); diff != "" {
+			rt.Fatalf("the same world makes other rules:\n%s", diff)
 		}
 	})
 }
