@@ -14,45 +14,49 @@ type census map[string]*residents
 // residents are the pods of a namespace that hold something. There is at least one.
 type residents struct {
 	tenant   gpu.TenantID // theirs, by the rules in force
-	pods     int
+	pods     map[gpu.PodID]struct{}
 	spending gpu.Spending // of all of them
 }
 
-// replace enters h in the place of old, either of which may be nil.
+// replace enters h in the place of old, of the same pod; either may be nil.
 func (c census) replace(old, h *Hold) {
 	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.spending, h.spending) {
 		return
 	}
-	if h != nil { // first, so that nobody is forgotten who stays
-		c.enter(h)
-	}
 	if old != nil {
 		c.leave(old)
+	}
+	if h != nil {
+		c.enter(h)
 	}
 }
 
 func (c census) enter(h *Hold) {
 	at := c[h.Namespace]
 	if at == nil {
-		at = &residents{tenant: h.Tenant}
+		at = &residents{tenant: h.Tenant, pods: map[gpu.PodID]struct{}{}}
 		c[h.Namespace] = at
 	}
-	at.pods++
+	at.pods[h.Pod] = struct{}{}
 	at.spending = at.spending.Plus(h.spending)
 }
 
 func (c census) leave(h *Hold) {
 	at := c[h.Namespace]
-	at.pods--
+	delete(at.pods, h.Pod)
 	at.spending = at.spending.Minus(h.spending)
-	if at.pods == 0 {
+	if len(at.pods) == 0 {
 		delete(c, h.Namespace)
 	}
 }
 
-// Namespaces returns those whose pods hold something, in order.
-func (l *Ledger) Namespaces() []string {
+// PodsIn returns the pods of the namespace that hold something, in order.
+func (l *Ledger) PodsIn(namespace string) []gpu.PodID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Sorted(maps.Keys(l.census))
+	at := l.census[namespace]
+	if at == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(at.pods))
 }

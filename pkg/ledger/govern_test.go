@@ -281,25 +281,29 @@ func TestGovernKeepsABoundary(t *testing.T) {
 	}
 }
 
-// Namespaces are listed as long as anything is held there, in whatever state.
-func TestNamespaces(t *testing.T) {
-	l := governed(t, written{}, in("b", pod("p", slice("a", 1, 0))), in("a", pod("q", slice("b", 1, 0))), in("b", pod("r", slice("c", 1, 0))))
-	mustHave := func(want ...string) {
+// Pods are listed by their namespaces as long as they hold anything, in whatever
+// state.
+func TestPodsIn(t *testing.T) {
+	l := governed(t, written{}, in("b", pod("p", slice("a", 1, 0))), in("a", pod("q", slice("b", 1, 0))), in("b", pod("o", slice("c", 1, 0))))
+	mustHave := func(want map[string][]gpu.PodID) {
 		t.Helper()
-		if got := l.Namespaces(); !slices.Equal(got, want) {
-			t.Errorf("namespaces %v, want %v", got, want)
+		for _, namespace := range []string{"a", "b", "c", ""} {
+			if got := l.PodsIn(namespace); !slices.Equal(got, want[namespace]) {
+				t.Errorf("in %q are %v, want %v", namespace, got, want[namespace])
+			}
 		}
 	}
-	mustHave("a", "b")
+	mustHave(map[string][]gpu.PodID{"a": {"q"}, "b": {"o", "p"}})
 	l.Linger("p", start)
-	l.Release("r")
-	l.Govern(written{})
+	l.Release("o")
+	l.Govern(written{owner: map[string]gpu.TenantID{"b": "red"}})
 	l.RemoveNode("n2")
-	mustHave("a", "b")
+	mustHave(map[string][]gpu.PodID{"a": {"q"}, "b": {"p"}})
 	l.Expire(start)
-	mustHave("a")
+	l.Confirm(in("a", pod("q", slice("b", 2, 0))))
+	mustHave(map[string][]gpu.PodID{"a": {"q"}})
 	l.Confirm(in("c", pod("q", slice("b", 2, 0)))) // as nobody does
-	mustHave("c")
+	mustHave(map[string][]gpu.PodID{"c": {"q"}})
 	l.Release("q")
-	mustHave()
+	mustHave(nil)
 }

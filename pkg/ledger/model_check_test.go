@@ -1,7 +1,6 @@
 package ledger_test
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +23,7 @@ func (r *run) Check(t *rapid.T) {
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
 	r.forced = false
-	pods, holders := []gpu.PodID{}, map[string]bool{}
+	pods, holders := []gpu.PodID{}, map[string][]gpu.PodID{}
 	for _, id := range podIDs() {
 		h, ok := r.ledger.Hold(id)
 		want, known := r.naive.pods[id]
@@ -33,11 +32,13 @@ func (r *run) Check(t *rapid.T) {
 		}
 		if known {
 			pods = append(pods, id)
-			holders[want.p.Namespace] = true
+			holders[want.p.Namespace] = append(holders[want.p.Namespace], id)
 		}
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(holders)), r.ledger.Namespaces()); diff != "" {
-		t.Fatalf("namespaces (-want +got):\n%s", diff)
+	for _, ns := range append(namespaces(), "") {
+		if diff := cmp.Diff(holders[ns], r.ledger.PodsIn(ns)); diff != "" {
+			t.Fatalf("pods in %q (-want +got):\n%s", ns, diff)
+		}
 	}
 	if diff := cmp.Diff(pods, r.ledger.Pods()); diff != "" {
 		t.Fatalf("pods (-want +got):\n%s", diff)

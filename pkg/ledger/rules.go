@@ -76,19 +76,15 @@ func (l *Ledger) Govern(r Rules) {
 // moved returns the holds that are another tenant's under these rules than so far,
 // as they are then. Of each namespace the rules are asked once.
 func (l *Ledger) moved(r Rules) map[gpu.PodID]*Hold {
-	moves := map[string]gpu.TenantID{}
-	for namespace, c := range l.census {
-		if tenant, _ := r.Owner(namespace); tenant != c.tenant {
-			c.tenant, moves[namespace] = tenant, tenant
-		}
-	}
-	if len(moves) == 0 {
-		return nil // as nearly always
-	}
 	moved := map[gpu.PodID]*Hold{}
-	for pod, h := range l.holds {
-		if tenant, moves := moves[h.Namespace]; moves {
-			moved[pod] = h.of(tenant)
+	for namespace, c := range l.census {
+		tenant, _ := r.Owner(namespace)
+		if tenant == c.tenant {
+			continue // as nearly always
+		}
+		c.tenant = tenant
+		for pod := range c.pods {
+			moved[pod] = l.holds[pod].of(tenant)
 		}
 	}
 	return moved

@@ -20,7 +20,7 @@ func city() World {
 	}
 	for i := range 10000 {
 		name := fmt.Sprintf("namespace-%d", i)
-		w.Namespaces = append(w.Namespaces, Namespace{name, []string{w.Tenants[i%1000].Name}})
+		w.Namespaces = append(w.Namespaces, Namespace{Name: name, Claims: []string{w.Tenants[i%1000].Name}})
 		w.Quotas = append(w.Quotas, Quota{name, "cards", cards("ResourceQuota "+name+"/cards", 8)})
 	}
 	return w

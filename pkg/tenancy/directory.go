@@ -88,12 +88,11 @@ func (d *Directory) resolve(n *Namespace) *namespace {
 		r.priority = min(r.priority, t.MaxPriority)
 		r.accounts = append(r.accounts, gpu.TenantAccount(name))
 	}
-	switch len(n.Claims) {
-	case 0:
-		r.owner = ownTenant(n.Name)
-	case 1:
-	default:
+	switch {
+	case n.Torn, len(n.Claims) > 1:
 		r.owner = "" // shares with nobody, itself included
+	case len(n.Claims) == 0:
+		r.owner = ownTenant(n.Name)
 	}
 	if own := gpu.NamespaceAccount(n.Name); d.limits[own] != nil {
 		r.accounts = append(r.accounts, own)
@@ -122,9 +121,9 @@ func (d *Directory) Boundary() ledger.Boundary {
 }
 
 // Owner returns the tenant that pods of the namespace belong to: the one that
-// claims it, else the namespace itself. It is "" for a namespace that two claim,
-// that one claims who does not exist, or that has not been seen. The last two are
-// closed, and so is one of which a claimant is not active.
+// claims it, else the namespace itself. It is "" for a namespace that two claim or
+// that is torn, that one claims who does not exist, or that has not been seen. The
+// last two are closed, and so is one of which a claimant is not active.
 func (d *Directory) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 	n := d.of(namespace)
 	if n == nil {
@@ -201,13 +200,13 @@ func (d *Directory) Claimed(tenant string) []string {
 }
 
 // Contested returns the namespaces that more than one claims, in order, with all
-// who do.
+// who do; not those that are torn, where nobody has to decide.
 func (d *Directory) Contested() (all []Namespace) {
 	if d == nil {
 		return nil
 	}
 	for _, n := range d.world.Namespaces {
-		if len(n.Claims) > 1 {
+		if len(n.Claims) > 1 && !n.Torn {
 			all = append(all, n)
 		}
 	}

@@ -34,6 +34,9 @@ func town() World {
 			{Name: "lost", Claims: []string{"deleted"}},
 			{Name: "half-lost", Claims: []string{"red", "deleted"}},
 			{Name: "blank", Claims: []string{""}},
+			{Name: "torn", Claims: []string{"red"}, Torn: true},
+			{Name: "torn-idle", Claims: []string{"idle"}, Torn: true},
+			{Name: "torn-both", Claims: []string{"gold", "red"}, Torn: true},
 			{Name: "red"}, // called like a Tenant, and of none
 		},
 		Quotas: []Quota{
@@ -58,6 +61,9 @@ func TestNamespaces(t *testing.T) {
 		"alone":     {"namespace/alone", "", nil, 100, true},
 		"red-1":     {"red", "", []gpu.Account{"tenant/red", "namespace/red-1"}, 70, true},
 		"red-2":     {"red", "", []gpu.Account{"tenant/red"}, 70, true}, // claimed twice by one
+		"torn":      {"", "", []gpu.Account{"tenant/red"}, 70, true},
+		"torn-idle": {"", gpu.TenantInactive, []gpu.Account{"tenant/idle"}, 100, true},
+		"torn-both": {"", "", []gpu.Account{"tenant/gold", "tenant/red"}, 30, true},
 		"blue-1":    {"blue", "", []gpu.Account{"tenant/blue"}, 100, true},
 		"idle-1":    {"idle", gpu.TenantInactive, []gpu.Account{"tenant/idle"}, 100, true},
 		"both":      {"", "", []gpu.Account{"tenant/gold", "tenant/red", "namespace/both"}, 30, true},
@@ -129,7 +135,7 @@ func TestMayShare(t *testing.T) {
 // pods.
 func TestContestedNamespacesShareWithNobody(t *testing.T) {
 	d := New(town())
-	for _, namespace := range []string{"both", "half-idle", "half-lost", "lost", "unseen"} {
+	for _, namespace := range []string{"both", "half-idle", "half-lost", "lost", "unseen", "torn", "torn-idle", "torn-both"} {
 		mine, _ := d.Owner(namespace)
 		for _, other := range []string{namespace, "red-1", "both", "alone"} {
 			theirs, _ := d.Owner(other)
@@ -176,13 +182,15 @@ func TestLimits(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	d := New(town())
-	if diff := cmp.Diff([]string{"both", "half-idle", "half-lost", "red-1", "red-2"}, d.Claimed("red")); diff != "" {
+	if diff := cmp.Diff([]string{"both", "half-idle", "half-lost", "red-1", "red-2", "torn", "torn-both"}, d.Claimed("red")); diff != "" {
 		t.Errorf("claimed by red (-want +got):\n%s", diff)
 	}
 	if got := d.Claimed("nobody"); got != nil {
 		t.Errorf("claimed by nobody: %v", got)
 	}
-	want := []Namespace{{"both", []string{"gold", "red"}}, {"half-idle", []string{"idle", "red"}}, {"half-lost", []string{"deleted", "red"}}}
+	want := []Namespace{
+		{Name: "both", Claims: []string{"gold", "red"}}, {Name: "half-idle", Claims: []string{"idle", "red"}}, {Name: "half-lost", Claims: []string{"deleted", "red"}},
+	}
 	if diff := cmp.Diff(want, d.Contested()); diff != "" {
 		t.Errorf("contested (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,9 @@ var worlds = rapid.Custom(func(t *rapid.T) World {
 		w.Tenants = append(w.Tenants, tenant)
 	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(namespaceNames), 0, 7, rapid.ID).Draw(t, "namespaces") {
-		w.Namespaces = append(w.Namespaces, Namespace{name, rapid.SliceOfN(rapid.SampledFrom(tenantNames), 0, 3).Draw(t, "claims")})
+		w.Namespaces = append(w.Namespaces, Namespace{
+			Name: name, Claims: rapid.SliceOfN(rapid.SampledFrom(tenantNames), 0, 3).Draw(t, "claims"), Torn: rapid.IntRange(0, 4).Draw(t, "torn") == 0,
+		})
 	}
 	for i, name := range rapid.SliceOfN(rapid.SampledFrom(namespaceNames), 0, 4).Draw(t, "quotas") {
 		q := Quota{Namespace: name, Name: fmt.Sprint(i)}
@@ -77,7 +79,10 @@ func (o oracle) find(name string) *Tenant {
 func (o oracle) together(x, y string) bool {
 	a, seenA := o.claimants(x)
 	b, seenB := o.claimants(y)
+	torn := func(n Namespace) bool { return n.Torn && (n.Name == x || n.Name == y) }
 	switch {
+	case slices.ContainsFunc(o.Namespaces, torn):
+		return false
 	case !seenA || !seenB || len(a) > 1 || len(b) > 1:
 		return false
 	case len(a) == 0 || len(b) == 0:
