@@ -27,6 +27,7 @@ import (
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 func newTenant(name string, generation int64, groups []string, namespaces ...string) *v1alpha1.Tenant {
@@ -53,26 +54,33 @@ type statutes struct {
 	store map[string]cache.Indexer // by kind
 	mu    sync.Mutex
 	laws  []time.Time // guarded by mu; when each came into force
+	// ledger goes by the laws.
+	ledger *ledger.Ledger
 }
 
 func newStatutes(objects ...any) *statutes {
-	s := &statutes{store: map[string]cache.Indexer{}}
+	s := &statutes{store: map[string]cache.Indexer{}, ledger: ledger.New((*tenancy.Directory)(nil))}
 	for _, kind := range []string{"Tenant", "Namespace", "ResourceQuota"} {
 		s.store[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	}
 	s.Rules = newRules(kindlisters.NewTenantLister(s.store["Tenant"]), corelisters.NewNamespaceLister(s.store["Namespace"]),
-		corelisters.NewResourceQuotaLister(s.store["ResourceQuota"]), s.govern, logr.Discard())
+		corelisters.NewResourceQuotaLister(s.store["ResourceQuota"]), s, logr.Discard())
 	for _, o := range objects {
 		s.put(o)
 	}
 	return s
 }
 
-func (s *statutes) govern(ledger.Rules) {
+// Govern implements governed.
+func (s *statutes) Govern(r ledger.Rules) {
+	s.ledger.Govern(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.laws = append(s.laws, time.Now())
 }
+
+// PodsIn implements governed.
+func (s *statutes) PodsIn(namespace string) []gpu.PodID { return s.ledger.PodsIn(namespace) }
 
 // put writes the object, and has the rules look as their handlers would.
 func (s *statutes) put(o any) {
