@@ -107,7 +107,7 @@ type leadership struct{ *kube.Leader }
 func (l leadership) State() server.Leading { return server.Leading(l.Leader.State()) }
 
 // whenLeading runs what only the leader does, from when this replica leads. Who
-// has led does not go on as a standby, so it need not be stopped before the end;
+// has led does not go on as a standby, so it goes on until the Lease is given up;
 // what must not go on while leading is interrupted asks for itself, see leads.
 func (p *program) whenLeading(ctx context.Context, run func(context.Context) error) error {
 	if p.leader != nil {

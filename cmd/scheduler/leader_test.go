@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +13,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 )
 
 // realm is what a replica needs to lead: a Lease, and the Epoch. It has no
@@ -84,6 +89,8 @@ func TestTheLeaseDoesNotWaitForOthersRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	desk := slow{make(chan error, 100)}
+	p.tenants.Writer = desk
 	l := listeners{extender: listen(t), public: listen(t), webhooks: listen(t)}
 	ran := make(chan error, 1)
 	go func() { ran <- p.run(ctx, l) }()
@@ -114,6 +121,14 @@ func TestTheLeaseDoesNotWaitForOthersRequests(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the Lease is not released while a request for admission is open")
 	}
+	for left := false; !left; { // those of before have run out of time
+		select {
+		case err := <-desk.ended:
+			left = errors.Is(err, context.Canceled)
+		case <-time.After(20 * time.Second):
+			t.Fatal("what only a leader does goes on when it does not lead any more")
+		}
+	}
 	select {
 	case err := <-ran:
 		t.Errorf("run = %v while a request for admission is open", err)
@@ -125,6 +140,15 @@ func TestTheLeaseDoesNotWaitForOthersRequests(t *testing.T) {
 	if err := <-ran; err != nil {
 		t.Errorf("run = %v, want nil", err)
 	}
+}
+
+// slow writes no status before its context ends, and says how it did.
+type slow struct{ ended chan error }
+
+func (s slow) UpdateStatus(ctx context.Context, _ *v1alpha1.Tenant, _ metav1.UpdateOptions) (*v1alpha1.Tenant, error) {
+	<-ctx.Done()
+	s.ended <- ctx.Err()
+	return nil, ctx.Err()
 }
 
 // halfway is a request whose body the server is waiting for.

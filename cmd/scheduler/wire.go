@@ -258,6 +258,11 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	for _, loop := range p.loops() {
 		support.Go(func() error { return loop(behind) })
 	}
+	office, leave := context.WithCancel(behind)
+	defer leave()
+	for _, duty := range p.duties() {
+		support.Go(func() error { return p.whenLeading(office, duty) })
+	}
 	lead, resign := context.WithCancel(behind)
 	defer resign()
 	led := make(chan error, 1)
@@ -273,6 +278,7 @@ func (p *program) run(ctx context.Context, l listeners) error {
 	}
 	resign()
 	ended := <-led
+	leave() // another may lead from now on, while some requests are still open
 	err := front.Wait()
 	if !errors.Is(ended, context.Canceled) {
 		err = errors.Join(err, ended)
@@ -313,13 +319,15 @@ func (p *program) loops() []func(context.Context) error {
 	if p.shared != nil {
 		always = append(always, p.shared.Run)
 	}
-	for _, run := range []func(context.Context) error{
+	return always
+}
+
+// duties are the leader's alone, each until its context ends.
+func (p *program) duties() []func(context.Context) error {
+	return []func(context.Context) error{
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
 		p.clashes.Run, p.tenants.Run,
-	} {
-		always = append(always, func(ctx context.Context) error { return p.whenLeading(ctx, run) })
 	}
-	return always
 }

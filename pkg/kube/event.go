@@ -46,9 +46,11 @@ func nodeEvent(node gpu.NodeID, reason, text string) *corev1.Event {
 	return noticeEvent(&Notice{About: NodeSubject(node), Warning: true, Reason: reason, Key: text, Text: text})
 }
 
-// leaseEvent makes the event about the Lease that the leader holds.
+// leaseEvent makes the event about the Lease that the leader holds: one for each
+// reason, whose text changes. Texts with the ports of broken connections in them
+// would be an event each, two a second.
 func leaseEvent(lease corev1.ObjectReference, reason, text string) *corev1.Event {
-	e := event(about{gpu.PodID(lease.UID), lease.Namespace, lease.Name}, corev1.EventTypeWarning, reason, text, text, 1)
+	e := event(about{gpu.PodID(lease.UID), lease.Namespace, lease.Name}, corev1.EventTypeWarning, reason, "", text, 1)
 	e.InvolvedObject = lease
 	return e
 }

@@ -58,7 +58,7 @@ func byName[T metav1.Object](a, b T) int {
 }
 
 // rules reports whether the ledger would go by the same with either.
-func (l *Law) rules(other *Law) bool { return reflect.DeepEqual(l.world, other.world) }
+func (l *Law) rules(other *Law) bool { return l.world.Equal(other.world) }
 
 // equal reports whether both say the same, in all that anybody looks at.
 func (l *Law) equal(other *Law) bool {

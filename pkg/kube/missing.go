@@ -15,6 +15,7 @@ import (
 // not free.
 type missing struct {
 	logger klog.Logger
+	kind   cache.DoneChecker // is done once Tenants have been listed
 
 	mu   sync.Mutex
 	so   bool      // guarded by mu; it was not known when last asked for
@@ -59,7 +60,9 @@ func (m *missing) wait(ctx context.Context, all []cache.DoneChecker) bool {
 		case <-all[i].Done():
 			i++
 		case <-tick.C:
-			m.tell(remind / 2) // the last time was not exactly one period ago
+			if !cache.IsDone(m.kind) { // or it is another list that is waited for
+				m.tell(remind / 2) // the last time was not exactly one period ago
+			}
 		}
 	}
 	return true

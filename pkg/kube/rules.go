@@ -79,6 +79,7 @@ func newRules(tenants kindlisters.TenantLister, namespaces corelisters.Namespace
 func followRules(core coreinformers.Interface, own kindinformers.Interface, books governed, logger klog.Logger) (*Rules, error) {
 	tenants, namespaces, quotas := own.Tenants(), core.Namespaces(), core.ResourceQuotas()
 	r := newRules(tenants.Lister(), namespaces.Lister(), quotas.Lister(), books, logger)
+	r.missing.kind = tenants.Informer().HasSyncedChecker()
 	if err := tenants.Informer().SetWatchErrorHandlerWithContext(r.missing.watch); err != nil {
 		return nil, fmt.Errorf("follow tenants: %w", err)
 	}

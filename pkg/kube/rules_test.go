@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,10 +17,15 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
@@ -358,6 +364,43 @@ func TestWithoutTheKindTenant(t *testing.T) {
 		synctest.Wait()
 		if !c.Ready() {
 			t.Error("not ready with the kind Tenant")
+		}
+		stop()
+		<-ran
+	})
+}
+
+// Once the kind is there it is not said any more, whatever else is waited for.
+func TestWhatIsMissingIsNotAlwaysTheKindTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShelf()
+		var said atomic.Int64
+		s.Logger = funcr.New(func(_, text string) {
+			if strings.Contains(text, "install the chart's CRDs") {
+				said.Add(1)
+			}
+		}, funcr.Options{})
+		client, kinds := fake.NewClientset(), &registry{}
+		forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "resourcequotas"}, "", errors.New("no such right"))
+		client.PrependReactor("list", "resourcequotas", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, forbidden })
+		client.PrependWatchReactor("resourcequotas", func(clienttesting.Action) (bool, watch.Interface, error) { return true, nil, forbidden })
+		c, err := NewCluster(client, newKinds(t, "http://api", kinds), &s.Books)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- c.Run(ctx) }()
+		time.Sleep(time.Minute)
+		kinds.installed.Store(true)
+		time.Sleep(2 * time.Minute) // the longest between two tries, and more
+		before := said.Load()
+		time.Sleep(10 * time.Minute)
+		if n := said.Load() - before; before == 0 || n != 0 {
+			t.Errorf("said %d times before, and %d times since it is there", before, n)
+		}
+		if c.Ready() {
+			t.Error("ready without the ResourceQuotas")
 		}
 		stop()
 		<-ran

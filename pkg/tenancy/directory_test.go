@@ -234,3 +234,32 @@ func TestNewLeavesTheWorldAlone(t *testing.T) {
 		t.Errorf("world (-before +after):\n%s", diff)
 	}
 }
+
+func TestWorldEqual(t *testing.T) {
+	changes := map[string]func(*World){
+		"a tenant more":       func(w *World) { w.Tenants = append(w.Tenants, Tenant{Name: "new"}) },
+		"another name":        func(w *World) { w.Tenants[0].Name = "x" },
+		"not active":          func(w *World) { w.Tenants[0].Inactive = true },
+		"a group less":        func(w *World) { w.Tenants[0].Groups = w.Tenants[0].Groups[:1] },
+		"another cap":         func(w *World) { w.Tenants[0].MaxPriority = 1 },
+		"another limit":       func(w *World) { w.Tenants[0].Limits = cards("Tenant red", 9) },
+		"a namespace less":    func(w *World) { w.Namespaces = w.Namespaces[1:] },
+		"a namespace renamed": func(w *World) { w.Namespaces[0].Name = "x" },
+		"another claim":       func(w *World) { w.Namespaces[0].Claims = []string{"red"} },
+		"a namespace torn":    func(w *World) { w.Namespaces[0].Torn = true },
+		"a quota less":        func(w *World) { w.Quotas = w.Quotas[1:] },
+		"a quota moved":       func(w *World) { w.Quotas[0].Namespace = "x" },
+		"a quota renamed":     func(w *World) { w.Quotas[0].Name = "x" },
+		"a quota raised":      func(w *World) { w.Quotas[0].Limits = cards("ResourceQuota red-1/z", 4) },
+	}
+	if !town().Equal(town()) {
+		t.Error("the same world is not equal")
+	}
+	for name, change := range changes {
+		w := town()
+		change(&w)
+		if w.Equal(town()) || town().Equal(w) {
+			t.Errorf("%s: is equal", name)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package tenancy
 
-import "heteroflow.io/heteroflow/pkg/gpu"
+import (
+	"slices"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
 
 // World is what administrators have written, as it was read. Names are unique in
 // each list. It is never edited once rules are made of it.
@@ -8,6 +12,26 @@ type World struct {
 	Tenants    []Tenant
 	Namespaces []Namespace
 	Quotas     []Quota
+}
+
+// Equal reports whether the same is written in both, in the same order.
+func (w World) Equal(other World) bool {
+	return slices.EqualFunc(w.Tenants, other.Tenants, Tenant.equal) &&
+		slices.EqualFunc(w.Namespaces, other.Namespaces, Namespace.equal) &&
+		slices.EqualFunc(w.Quotas, other.Quotas, Quota.equal)
+}
+
+func (t Tenant) equal(o Tenant) bool {
+	return t.Name == o.Name && t.Inactive == o.Inactive && t.MaxPriority == o.MaxPriority &&
+		slices.Equal(t.Groups, o.Groups) && slices.Equal(t.Limits, o.Limits)
+}
+
+func (n Namespace) equal(o Namespace) bool {
+	return n.Name == o.Name && n.Torn == o.Torn && slices.Equal(n.Claims, o.Claims)
+}
+
+func (q Quota) equal(o Quota) bool {
+	return q.Namespace == o.Namespace && q.Name == o.Name && slices.Equal(q.Limits, o.Limits)
 }
 
 // Tenant is the owner of some namespaces.

@@ -11,7 +11,7 @@
 //
 // A controller runs on the leader alone, in one goroutine, from Run(ctx) to the end
 // of ctx. It keeps nothing that it could not find out again: a new leader begins
-// with nothing and comes to write the same. What could not be written comes up
+// with nothing and comes to write the same. A status that could not be written comes up
 // again in the next round, so an error is logged and forgotten.
 //
 // What is promised:
@@ -20,5 +20,5 @@
 //   - A round writes 200 statuses and tells 200 events at most, and who had to wait
 //     is first in the next.
 //   - What is the case is told once, again when it has changed, and every half hour:
-//     the API server keeps an event for an hour.
+//     the API server keeps an event for an hour, and one may not have got through.
 package tenant

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -121,6 +122,29 @@ func TestTextsAreBounded(t *testing.T) {
 	}
 	if got := some(names[:2]); got != "name-0, name-1" {
 		t.Errorf("some of two = %q", got)
+	}
+}
+
+// A selector with hundreds of values that no label can have is told of with each of
+// them, and more than the API server takes.
+func TestMessagesAreBounded(t *testing.T) {
+	red := object("red", owns("r"))
+	values := make([]string, 500)
+	for i := range values {
+		values[i] = fmt.Sprintf("välue %d", i)
+	}
+	red.Spec.Namespaces.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: values},
+	}}
+	l := law([]*v1alpha1.Tenant{red}, nil, "r")
+	f := find(cluster(l.Directory).Snapshot(), l.Directory)
+	for _, c := range f.status(red, l, nil, start()).Conditions {
+		if len(c.Message) > 32768 || !utf8.ValidString(c.Message) {
+			t.Errorf("%s: a message of %d bytes", c.Type, len(c.Message))
+		}
+	}
+	if got := f.status(red, l, nil, start()).Conditions[0]; got.Reason != v1alpha1.TenantReasonUnreadable || !strings.HasSuffix(got.Message, " ...") {
+		t.Errorf("NamespacesResolved is %s: %.100s", got.Reason, got.Message)
 	}
 }
 

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,5 +54,17 @@ func condition(kind, well, ill string, wrong []string) metav1.Condition {
 	if len(wrong) == 0 {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: well}
 	}
-	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: ill, Message: some(wrong)}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: ill, Message: clip(some(wrong))}
+}
+
+// mostText bounds a message. The API server takes up to 32 KiB, and would refuse the
+// whole status for one fault in a spec that quotes a hundred others.
+const mostText = 4096
+
+// clip cuts a text that is too long, between two characters.
+func clip(text string) string {
+	if len(text) <= mostText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:mostText], "") + " ..."
 }
