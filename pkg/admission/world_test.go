@@ -48,6 +48,7 @@ func governed(t *testing.T) Rules {
 	}
 	directory := tenancy.New(w)
 	books := ledger.New(directory)
+	books.SetNode(ledger.Facts{ID: "n1", Cards: []gpu.Card{{ID: "GPU-c", Vendor: gpu.Nvidia, Memory: 5000, Usable: 5000, Cores: 100, Mode: gpu.ModeWhole}}})
 	held := gpu.Placement{Pod: "old", Namespace: "ml", Node: "n1", Grants: []gpu.Grant{{Container: "main", Shares: []gpu.Share{
 		{Card: "GPU-a", Vendor: gpu.Nvidia, Memory: 1000}, {Card: "GPU-b", Vendor: gpu.Nvidia, Memory: 1000},
 	}}}}
@@ -72,7 +73,10 @@ func TestAdmissionByTheObjectsOfACluster(t *testing.T) {
 		"no more cards for now":     {namespace: "web", limits: slices("7", "1"), warnings: []string{"the pod waits until there is room in a quota (QuotaExceeded): cards of Tenant blue: 2 of 8 used, 7 asked"}},
 		"memory times devices":      {namespace: "ml", limits: slices("5", "1000"), refused: []string{"asks for 5000 MiB of card memory; ResourceQuota ml/gpus allows 4000 (spec.hard[limits.nvidia.com/gpumem])"}},
 		"memory held by others too": {namespace: "ml", limits: slices("3", "1000"), warnings: []string{"the pod waits until there is room in a quota (QuotaExceeded): limits.nvidia.com/gpumem of ResourceQuota ml/gpus: 2000 of 4000 used, 3000 asked"}},
-		"no tenant and no quota":    {namespace: "alone", limits: slices("9", "90000")},
+		"a card larger than all": {namespace: "ml", limits: "nvidia.com/gpu: 1", warnings: []string{
+			"the pod waits until there is room in a quota (QuotaExceeded): limits.nvidia.com/gpumem of ResourceQuota ml/gpus: 2000 of 4000 used, 5000 asked",
+		}},
+		"no tenant and no quota": {namespace: "alone", limits: slices("9", "90000")},
 		"not active": {namespace: "idle", limits: slices("1", "1"), warnings: []string{
 			"the pod gets no cards for now (TenantInactive): the tenant of namespace idle is not active, does not exist, or is not known yet",
 		}},

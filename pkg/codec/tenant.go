@@ -28,7 +28,9 @@ type Faults struct {
 // World reads all Tenants, namespaces and ResourceQuotas of a cluster, in any
 // order: the same ones are always an equal World. Of a namespace it goes by the
 // name and the labels, of a ResourceQuota by its names and spec, of a Tenant by its
-// name and spec.
+// name and spec. Namespaces of one name are such as have been made one after the
+// other, while something is held for pods of each: they are one, and it is torn if
+// they are not claimed alike.
 func World(tenants []*v1alpha1.Tenant, namespaces []*corev1.Namespace, quotas []*corev1.ResourceQuota) (tenancy.World, Faults) {
 	tenants, namespaces, quotas = sorted(tenants), sorted(namespaces), sorted(quotas)
 	var w tenancy.World
@@ -40,7 +42,7 @@ func World(tenants []*v1alpha1.Tenant, namespaces []*corev1.Namespace, quotas []
 			faults.Tenants[t.Name] = err
 		}
 	}
-	w.Namespaces = claims(tenants, namespaces)
+	w.Namespaces = merge(claims(tenants, namespaces))
 	for _, q := range quotas {
 		read, uncounted := Quota(q)
 		w.Quotas = append(w.Quotas, read)
@@ -129,10 +131,8 @@ func LimitField(l *gpu.Limit) string {
 // its labels, or because its own label names one.
 func claims(tenants []*v1alpha1.Tenant, namespaces []*corev1.Namespace) []tenancy.Namespace {
 	all := make([]tenancy.Namespace, len(namespaces))
-	byName := make(map[string]int, len(namespaces)) // name -> place in all
 	for i, n := range namespaces {
 		all[i].Name = n.Name
-		byName[n.Name] = i
 		if tenant, ok := n.Labels[TenantLabel]; ok {
 			all[i].Claims = append(all[i].Claims, tenant)
 		}
@@ -140,7 +140,7 @@ func claims(tenants []*v1alpha1.Tenant, namespaces []*corev1.Namespace) []tenanc
 	index := indexLabels(namespaces)
 	for _, t := range tenants {
 		for _, name := range t.Spec.Namespaces.Names {
-			if i, ok := byName[name]; ok {
+			for i := first(namespaces, name); i < len(all) && all[i].Name == name; i++ {
 				all[i].Claims = append(all[i].Claims, t.Name)
 			}
 		}
@@ -149,6 +149,33 @@ func claims(tenants []*v1alpha1.Tenant, namespaces []*corev1.Namespace) []tenanc
 		}
 	}
 	return all
+}
+
+// first returns the place of the first namespace of that name, if there is any.
+func first(namespaces []*corev1.Namespace, name string) int {
+	i, _ := slices.BinarySearchFunc(namespaces, name, func(n *corev1.Namespace, name string) int { return cmp.Compare(n.Name, name) })
+	return i
+}
+
+// merge makes one of those that have one name. All who claim any of them are charged
+// for what pods of all hold.
+func merge(all []tenancy.Namespace) []tenancy.Namespace {
+	merged := all[:0]
+	for _, n := range all {
+		last := len(merged) - 1
+		if last < 0 || merged[last].Name != n.Name {
+			merged = append(merged, n)
+			continue
+		}
+		was, is := eachOnce(merged[last].Claims), eachOnce(n.Claims)
+		merged[last].Torn = merged[last].Torn || !slices.Equal(was, is)
+		merged[last].Claims = eachOnce(append(was, is...))
+	}
+	return merged
+}
+
+func eachOnce(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // label is one of a namespace's.

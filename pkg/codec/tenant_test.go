@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -191,6 +192,37 @@ func TestClaimsTogether(t *testing.T) {
 	}
 }
 
+// Namespaces of one name, which have been made one after the other, are one.
+func TestNamesakes(t *testing.T) {
+	tenants := []*v1alpha1.Tenant{
+		tenantWith("red", v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Names: []string{"listed"}}}), tenantWith("blue", v1alpha1.TenantSpec{}),
+	}
+	plain := func(name string) *corev1.Namespace { return namespaceWith(name) }
+	of := func(name, tenant string) *corev1.Namespace { return namespaceWith(name, TenantLabel, tenant) }
+	tests := map[string]struct {
+		namespaces []*corev1.Namespace
+		want       []tenancy.Namespace
+	}{
+		"of no Tenant":              {[]*corev1.Namespace{plain("a"), plain("a")}, []tenancy.Namespace{{Name: "a"}}},
+		"of one Tenant":             {[]*corev1.Namespace{of("a", "red"), of("a", "red")}, []tenancy.Namespace{{Name: "a", Claims: []string{"red"}}}},
+		"of one, in several ways":   {[]*corev1.Namespace{of("listed", "red"), plain("listed")}, []tenancy.Namespace{{Name: "listed", Claims: []string{"red"}}}},
+		"of another Tenant":         {[]*corev1.Namespace{of("a", "red"), of("a", "blue")}, []tenancy.Namespace{{Name: "a", Claims: []string{"blue", "red"}, Torn: true}}},
+		"of no Tenant any more":     {[]*corev1.Namespace{of("a", "red"), plain("a")}, []tenancy.Namespace{{Name: "a", Claims: []string{"red"}, Torn: true}}},
+		"of no Tenant yet":          {[]*corev1.Namespace{plain("a"), of("a", "red")}, []tenancy.Namespace{{Name: "a", Claims: []string{"red"}, Torn: true}}},
+		"and back":                  {[]*corev1.Namespace{of("a", "red"), of("a", "blue"), of("a", "red")}, []tenancy.Namespace{{Name: "a", Claims: []string{"blue", "red"}, Torn: true}}},
+		"there, gone and there":     {[]*corev1.Namespace{of("a", "red"), plain("a"), of("a", "red")}, []tenancy.Namespace{{Name: "a", Claims: []string{"red"}, Torn: true}}},
+		"others are left as before": {[]*corev1.Namespace{of("b", "red"), of("a", "red"), plain("c"), of("b", "blue")}, []tenancy.Namespace{{Name: "a", Claims: []string{"red"}}, {Name: "b", Claims: []string{"blue", "red"}, Torn: true}, {Name: "c"}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, _ := World(tenants, tc.namespaces, nil)
+			if diff := cmp.Diff(tc.want, w.Namespaces, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("namespaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWorld(t *testing.T) {
 	broken := tenantWith("broken", v1alpha1.TenantSpec{MaxPriority: new(int32(200)), Namespaces: v1alpha1.TenantNamespaces{Names: []string{"b"}}})
 	tenants := []*v1alpha1.Tenant{tenantWith("red", v1alpha1.TenantSpec{Namespaces: v1alpha1.TenantNamespaces{Names: []string{"ml"}}}), broken}
@@ -218,8 +250,9 @@ func TestWorld(t *testing.T) {
 	slices.Reverse(tenants)
 	slices.Reverse(namespaces)
 	slices.Reverse(quotas)
-	if again, _ := World(tenants, namespaces, quotas); !again.Equal(w) {
-		t.Error("another order makes another world")
+	again, _ := World(tenants, namespaces, quotas)
+	if diff := cmp.Diff(w, again); diff != "" {
+		t.Errorf("another order makes another world (-want +got):\n%s", diff)
 	}
 }
 

@@ -64,9 +64,9 @@ func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, j *judge) {
 	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
 	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
-		e.waiting.refused(r, ledger.Snapshot{}, j.dear)
+		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), ledger.Snapshot{}, j.dear)
 	default:
-		e.waiting.refused(r, j.snapshot, j.dear)
+		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), j.snapshot, j.dear)
 	}
 }
 

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -16,16 +14,18 @@ type Outlook struct {
 	// Unknown says that it is not known whose the pod is, as two Tenants claim its
 	// namespace: its slices share cards with nobody.
 	Unknown bool
-	// Never is the limit that it passes alone, however little else is held.
+	// Never is the limit that it passes alone, however little else is held, and on
+	// whatever cards: there may be others tomorrow.
 	Never *gpu.Excess
-	// Now is the limit that it passes together with what is held.
+	// Now is the limit that it passes together with what is held, on the cards that
+	// there are.
 	Now *gpu.Excess
 }
 
 // Foresee returns the outlook of a pod that asks so: at once, from what is known
 // here, on a replica that does not decide too. Of quotas that count what the cards
-// are like it says the least that any cards of the cluster make of the request, in
-// use or not.
+// are like, Now goes by the least that any cards of the cluster make of the request,
+// in use or not.
 func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
 	if !r.AsksForCards() {
 		return o
@@ -37,15 +37,14 @@ func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
 	if !purse.Limited() {
 		return o
 	}
-	least := e.leastOf(r, in)
-	o.Never = excess(purse.Unspent(), least)
-	o.Now = excess(purse, least)
+	o.Never = excess(purse.Unspent(), pipeline.Least(r))
+	o.Now = excess(purse, e.leastOf(r, in)...)
 	return o
 }
 
 // excess is that of the first of the prices, if the purse allows none.
-func excess(purse ledger.Purse, all prices) *gpu.Excess {
-	if v := pipeline.Afford(purse, all...); !v.OK() {
+func excess(purse ledger.Purse, prices ...gpu.Spending) *gpu.Excess {
+	if v := pipeline.Afford(purse, prices...); !v.OK() {
 		return &gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want}
 	}
 	return nil
@@ -55,14 +54,14 @@ func excess(purse ledger.Purse, all prices) *gpu.Excess {
 // there are; where it leaves the vendor open, once for each that it may get.
 // Containers of one pod may get cards of different vendors: no more is said of
 // those than what holds on any card.
-func (e *Engine) leastOf(r *gpu.Request, in ledger.Snapshot) (all prices) {
+func (e *Engine) leastOf(r *gpu.Request, in ledger.Snapshot) (all []gpu.Spending) {
 	if pipeline.Fixed(r) || len(r.Asks) > 1 && !pipeline.Named(r) {
-		return prices{pipeline.Least(r)}
+		return []gpu.Spending{pipeline.Least(r)}
 	}
 	found := survey(r, e.catalogue.of(in))
 	for _, v := range gpu.Vendors() {
 		if found.has(v) || len(found) == 0 {
-			all.add(pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
+			all = append(all, pipeline.Sum(r, func(a *gpu.Ask) gpu.Spend { return found.device(r, a, v) }))
 		}
 	}
 	return all
@@ -118,12 +117,12 @@ func (f kinds) has(v gpu.Vendor) bool {
 }
 
 // device is what one device of the ask takes where the vendor's cards are taken as
-// far as they suit. Of what suits nowhere it is what is named.
+// far as they suit. Of what suits nowhere it is the least of any card.
 func (f kinds) device(r *gpu.Request, a *gpu.Ask, v gpu.Vendor) gpu.Spend {
 	for _, v := range append([]gpu.Vendor{v}, gpu.Vendors()...) {
 		if u, ok := f[kind{a, v}]; ok {
 			return gpu.Spend{Vendor: v, Memory: u.Memory, Cores: u.Cores}
 		}
 	}
-	return gpu.Spend{Vendor: cmp.Or(a.Vendor, r.Vendor), Memory: a.Memory, Cores: a.Cores}
+	return pipeline.Floor(r, a)
 }

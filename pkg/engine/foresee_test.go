@@ -14,6 +14,8 @@ func TestForesee(t *testing.T) {
 	cards.Quota, memory.Quota, cores.Quota = "Tenant ns", "Tenant ns", "Tenant ns"
 	tight := memory
 	tight.Most = 1449
+	tiny := memory
+	tiny.Most = 299
 	musaCards, musaMemory := gpu.Limit{Quota: "Tenant ns", Name: "musa", Vendor: gpu.Musa}, memory
 	musaMemory.Vendor, musaMemory.Most = gpu.Musa, 100
 	excess := func(l gpu.Limit, used, asked int64) *gpu.Excess {
@@ -35,11 +37,12 @@ func TestForesee(t *testing.T) {
 			rules: rules{closed: []string{"ns"}}.limiting("ns", cards), asks: []gpu.Ask{whole(5)},
 			want: Outlook{Closed: gpu.TenantInactive, Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)},
 		},
-		"it fits":                {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(3)}},
-		"not beside what is":     {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(4)}, want: Outlook{Now: excess(cards, 1, 4)}},
-		"not even alone":         {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(5)}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
-		"the first limit never":  {rules: rules{}.limiting("ns", cards, memory), asks: []gpu.Ask{whole(5)}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
-		"one now, another never": {rules: rules{}.limiting("ns", cards, cores), asks: []gpu.Ask{whole(4)}, want: Outlook{Never: excess(cores, 0, 400), Now: excess(cards, 1, 4)}},
+		"it fits":                            {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(3)}},
+		"not beside what is":                 {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(4)}, want: Outlook{Now: excess(cards, 1, 4)}},
+		"not even alone":                     {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{whole(5)}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
+		"the first limit never":              {rules: rules{}.limiting("ns", cards, memory), asks: []gpu.Ask{whole(5)}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
+		"one now, another never":             {rules: rules{}.limiting("ns", cards, cores), asks: []gpu.Ask{{Count: 4, Cores: 70}}, want: Outlook{Never: excess(cores, 0, 280), Now: excess(cards, 1, 4)}},
+		"whole cards may be of less compute": {rules: rules{}.limiting("ns", cores), asks: []gpu.Ask{whole(3)}, want: Outlook{Now: excess(cores, 100, 300)}},
 
 		// The cards that suit are of 1000 and of 2000 MiB, 900 of either for slices.
 		"whole cards, as small as there are": {rules: rules{}.limiting("ns", memory), asks: []gpu.Ask{of(gpu.Nvidia, whole(3))}},
@@ -48,6 +51,12 @@ func TestForesee(t *testing.T) {
 			rules: rules{}.limiting("ns", memory), asks: []gpu.Ask{{Count: 2, Vendor: gpu.Nvidia, Whole: true, Memory: 1001}},
 			want: Outlook{Now: excess(memory, 1000, 4000)},
 		},
+		"all of them too large": {rules: rules{}.limiting("ns", tiny), asks: []gpu.Ask{whole(1)}, want: Outlook{Now: excess(tiny, 1000, 300)}},
+		"large by what it says": {
+			rules: rules{}.limiting("ns", tiny), asks: []gpu.Ask{{Count: 2, Vendor: gpu.Nvidia, Whole: true, Memory: 150}},
+			want: Outlook{Never: excess(tiny, 0, 300), Now: excess(tiny, 1000, 2000)},
+		},
+		"a share of any of them":    {rules: rules{}.limiting("ns", tiny), asks: []gpu.Ask{of(gpu.Nvidia, gpu.Ask{Count: 1, MemoryPercent: 50})}, want: Outlook{Now: excess(tiny, 1000, 450)}},
 		"a share of the smallest":   {rules: rules{}.limiting("ns", tight), asks: []gpu.Ask{percent(50)}, want: Outlook{Now: excess(tight, 1000, 450)}},
 		"none there suits at all":   {rules: rules{}.limiting("ns", memory), asks: []gpu.Ask{of(gpu.Ascend, whole(1))}},
 		"none there, and too many":  {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{of(gpu.Ascend, whole(5))}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
@@ -59,7 +68,7 @@ func TestForesee(t *testing.T) {
 		"the one that it names": {rules: rules{}.limiting("ns", musaCards), asks: []gpu.Ask{of(gpu.Musa, neutral)}, want: Outlook{Never: excess(musaCards, 0, 1), Now: excess(musaCards, 0, 1)}},
 		"neither vendor": {
 			rules: rules{}.limiting("ns", musaMemory, gpu.Limit{Vendor: gpu.Nvidia}), asks: []gpu.Ask{neutral},
-			want: Outlook{Never: excess(musaMemory, 0, 150), Now: excess(musaMemory, 0, 150)},
+			want: Outlook{Now: excess(musaMemory, 0, 150)},
 		},
 		"each container its own":  {rules: rules{}.limiting("ns", musaCards), asks: []gpu.Ask{neutral, neutral}},
 		"what holds for any card": {rules: rules{}.limiting("ns", cards), asks: []gpu.Ask{{Count: 3, Cores: 10}, {Count: 2, Cores: 10}}, want: Outlook{Never: excess(cards, 0, 5), Now: excess(cards, 1, 5)}},
@@ -111,26 +120,29 @@ func TestForeseeRefusesNothingThatFits(t *testing.T) {
 	}
 }
 
-// Kinds of cards come with a change of a node, and go when nodes go.
+// Kinds of cards come with a change of a node, and go when nodes go. What there is
+// makes a pod wait, and never ends its hopes: smaller cards may come, as where a pool
+// has been scaled down to nothing.
 func TestForeseeFollowsTheCluster(t *testing.T) {
 	c := limited([]gpu.Limit{memoryLimit(700)}, 1, 1)
 	r := pod("asks", whole(1))
-	never := func() bool { return c.Foresee(&r).Never != nil }
-	if !never() {
-		t.Error("a card of 1000 MiB is within 700")
+	mustWait := func(want bool, when string) {
+		t.Helper()
+		if o := c.Foresee(&r); (o.Now != nil) != want || o.Never != nil {
+			t.Errorf("%s: %+v", when, o)
+		}
 	}
+	mustWait(true, "cards of 1000 MiB alone")
 	c.ledger.SetNode(sized("n2", 500, 1000))
-	if never() {
-		t.Error("the small card is not seen")
-	}
+	mustWait(false, "a small card is there")
 	c.ledger.RemoveNode("n2")
-	if !never() {
-		t.Error("the small card is still seen")
-	}
+	mustWait(true, "it has gone")
 	c.ledger.SetNode(sized("n3", 600))
-	if never() {
-		t.Error("the card of the new node is not seen")
+	mustWait(false, "a small card on a new node")
+	for _, id := range []gpu.NodeID{"n1", "n3"} {
+		c.ledger.RemoveNode(id)
 	}
+	mustWait(false, "no card at all")
 }
 
 // BenchmarkForesee is what a new pod costs whose quota counts what cards are like.

@@ -317,3 +317,49 @@ func TestClosedNamespace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A whole card is judged by the compute that it is charged for, which is its own:
+// not all cards have 100 percent of one.
+func TestWholeCardsAreJudgedByTheirCompute(t *testing.T) {
+	tests := map[string]struct {
+		limit int64
+		cores [2]gpu.Cores // of the two cards
+		ask   gpu.Ask
+		used  gpu.Cores // if it fits
+	}{
+		"just what the card has":     {limit: 50, cores: [2]gpu.Cores{50, 50}, ask: whole(1), used: 50},
+		"less than that":             {limit: 49, cores: [2]gpu.Cores{50, 50}, ask: whole(1)},
+		"two of them":                {limit: 100, cores: [2]gpu.Cores{50, 50}, ask: whole(2), used: 100},
+		"less than two":              {limit: 99, cores: [2]gpu.Cores{50, 50}, ask: whole(2)},
+		"the one that has less":      {limit: 50, cores: [2]gpu.Cores{100, 50}, ask: whole(1), used: 50},
+		"all of it is named":         {limit: 50, cores: [2]gpu.Cores{50, 50}, ask: gpu.Ask{Count: 1, Whole: true, Cores: 100}, used: 50},
+		"one of full compute":        {limit: 100, cores: [2]gpu.Cores{100, 100}, ask: whole(1), used: 100},
+		"none within the limit":      {limit: 99, cores: [2]gpu.Cores{100, 100}, ask: whole(1)},
+		"both, of different compute": {limit: 150, cores: [2]gpu.Cores{100, 50}, ask: whole(2), used: 150},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := limited([]gpu.Limit{coreLimit(tc.limit)}, 2)
+			f := ledger.Facts{ID: "n1", Cards: cards("n1", 2)}
+			for i := range f.Cards {
+				f.Cards[i].Cores = tc.cores[i]
+			}
+			c.ledger.SetNode(f)
+			r := pod("p", tc.ask)
+			c.server.create(r)
+			o, judged := c.Foresee(&r), c.Filter(&r, c.all())
+			if fits := tc.used > 0; fits != (judged.Fit > 0) || fits != (o.Now == nil) || o.Never != nil {
+				t.Fatalf("fits %v, is foreseen as %+v, want %t", judged.Feasible, o, fits)
+			}
+			if tc.used == 0 {
+				return
+			}
+			if _, err := c.Bind(t.Context(), target("p", "n1")); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.ledger.Snapshot().Spent(gpu.TenantAccount("ns")); len(got) != 1 || got[0].Cores != tc.used {
+				t.Errorf("charged for %+v, want %d percent", got, tc.used)
+			}
+		})
+	}
+}

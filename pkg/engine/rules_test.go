@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
 // rules are a little town's. They are never edited: other rules are another value.
@@ -29,6 +30,12 @@ func (r rules) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 		return tenant, gpu.TenantInactive
 	}
 	return tenant, ""
+}
+
+func (r rules) Boundary() ledger.Boundary { return r }
+
+func (r rules) Equal(o ledger.Boundary) bool {
+	return slices.EqualFunc(r.groups, o.(rules).groups, slices.Equal[[]gpu.TenantID])
 }
 
 func (r rules) Dedicated(label string) gpu.TenantID { return gpu.TenantID(label) }

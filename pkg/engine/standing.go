@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"slices"
-
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -87,29 +85,4 @@ func (s *standing) assign(pipe *pipeline.Pipeline, n *ledger.Node) (gpu.Placemen
 		return gpu.Placement{}, s.gate
 	}
 	return pipe.Assign(s.cycle, n)
-}
-
-// prices are amounts that quotas would have to allow, each once.
-type prices []gpu.Spending
-
-// mostPrices is more kinds of cards than a cluster has sizes of. Of more, any
-// change of the quotas may be the one.
-const mostPrices = 16
-
-func (p *prices) add(more ...gpu.Spending) {
-	for _, price := range more {
-		same := func(o gpu.Spending) bool { return slices.Equal(o, price) }
-		switch {
-		case slices.ContainsFunc(*p, same):
-		case len(*p) < mostPrices:
-			*p = append(*p, price)
-		default:
-			(*p)[mostPrices-1] = nil // which every purse allows
-		}
-	}
-}
-
-// within reports whether the purse allows one of them.
-func (p prices) within(purse ledger.Purse) bool {
-	return len(p) > 0 && pipeline.Afford(purse, p...).OK()
 }

@@ -52,10 +52,10 @@ type judge struct {
 
 // look goes on with a state of the same nodes.
 func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
-	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot), nil
+	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot), prices{}
 	j.cycle.Nodes = snapshot.Len()
 	if j.gate.Limit != nil {
-		j.dear.add(j.least)
+		j.dear.add(j.cycle.Purse, j.least)
 	}
 }
 
@@ -83,7 +83,7 @@ func (j *judge) of(i int) pipeline.Verdict {
 // told notes what a quota would have to allow.
 func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict {
 	if v.Limit != nil {
-		j.dear.add(prices...)
+		j.dear.add(j.cycle.Purse, prices...)
 	}
 	return v
 }

@@ -14,6 +14,7 @@ type waiter struct {
 	request  gpu.Request
 	refusals int             // how often it has been refused
 	seen     ledger.Snapshot // the newest state in which no node is known to fit
+	whose    whose           // at that time
 	// tried has the version of each node that seemed to fit and that the pod did
 	// not get: kube-scheduler may have reasons of its own, which do not end
 	// because cards are free.
@@ -25,6 +26,19 @@ type waiter struct {
 	// has changed.
 	least gpu.Spending
 	dear  prices
+}
+
+// whose says to whom a pod belongs: its tenant, and why nothing new may come from
+// its namespace. Nothing else that administrators write changes what a node is to
+// it without changing the node, or what its quotas leave.
+type whose struct {
+	tenant gpu.TenantID
+	closed gpu.Reason
+}
+
+func ownerOf(namespace string, in ledger.Snapshot) (w whose) {
+	w.tenant, w.closed = in.Owner(namespace)
+	return w
 }
 
 // Bounds of the memory for pods that wait.
@@ -41,16 +55,16 @@ type waiting struct {
 	remembered[*waiter] // guarded by mu, and so are the waiters; in the order of their turns
 }
 
-// refused enters the pod, which fitted nowhere in that state; on some nodes for
-// these prices alone.
-func (w *waiting) refused(r *gpu.Request, in ledger.Snapshot, dear prices) {
+// refused enters the pod, which is theirs and fitted nowhere in that state; on some
+// nodes for these prices alone.
+func (w *waiting) refused(r *gpu.Request, by whose, in ledger.Snapshot, dear prices) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.byPod[r.Pod]
 	if at == nil {
 		at = &waiter{}
 	}
-	at.request, at.seen, at.least, at.dear = *r, in, pipeline.Least(r), dear
+	at.request, at.whose, at.seen, at.least, at.dear = *r, by, in, pipeline.Least(r), dear
 	at.refusals++
 	w.put(r.Pod, at, mostWaiting)
 }
@@ -67,6 +81,13 @@ func (w *waiting) postpone(pod gpu.PodID) {
 	if i := slices.Index(w.order, pod); i >= 0 {
 		w.order = append(slices.Delete(w.order, i, i+1), pod)
 	}
+}
+
+// anew forgets what is known of nodes, as all of them may do for the pod, which is
+// theirs now.
+func (at *waiter) anew(theirs whose) {
+	at.whose = theirs
+	at.seen, at.tried, at.dear, at.vain, at.until = ledger.Snapshot{}, nil, prices{}, 0, 0
 }
 
 // try notes that the pod did not get this state of a node.

@@ -117,7 +117,7 @@ func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	if pipe != w.pipe { // another policy: all is open again
 		w.pipe = pipe
 		for _, at := range w.pods.byPod {
-			at.seen, at.tried, at.vain, at.until = ledger.Snapshot{}, nil, 0, 0
+			at.anew(at.whose)
 		}
 	}
 	errands := w.withdraw()
@@ -212,7 +212,7 @@ func (w *waker) inVain(c *claim, at *waiter) {
 		return
 	}
 	w.pods.postpone(at.request.Pod)
-	if outrun := at.refusals != c.refusals && at.seen.Len() > 0 && len(at.dear) > 0; !outrun {
+	if outrun := at.refusals != c.refusals && at.seen.Len() > 0 && at.dear.some(); !outrun {
 		at.until = w.turn + min(wakePause<<min(at.vain, 10), wakeLongest)
 		at.vain++
 	}
@@ -226,7 +226,7 @@ func (w *waker) find() {
 	for k := range w.pods.order {
 		pod := w.pods.order[(from+k)%len(w.pods.order)]
 		at := w.pods.byPod[pod]
-		if w.claims[pod] != nil || w.nominations[pod] != nil || w.turn < at.until || !w.open(at) {
+		if w.claims[pod] != nil || w.nominations[pod] != nil || !w.open(at) {
 			continue
 		}
 		nodes := w.candidates(at)
@@ -244,24 +244,29 @@ func (w *waker) find() {
 
 // open reports whether any node may do for the pod, whatever the nodes are like.
 // One that a quota was in the way of may fit any node again once that allows it,
-// though none has changed. What is closed by the rules opens with other rules,
-// which change every node.
+// though none has changed, and so may one that is somebody else's now, or may come
+// again.
 func (w *waker) open(at *waiter) bool {
+	if !at.request.AsksForCards() {
+		return w.turn >= at.until
+	}
 	h := w.home(at.request.Namespace)
+	if h.whose != at.whose {
+		at.anew(h.whose)
+	}
 	switch {
-	case !at.request.AsksForCards():
-	case h.closed != "", !pipeline.Afford(h.purse, at.least).OK():
+	case w.turn < at.until, h.closed != "", !pipeline.Afford(h.purse, at.least).OK():
 		return false
 	case at.dear.within(h.purse):
-		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, nil
+		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, prices{}
 	}
 	return true
 }
 
 // home is what the plan leaves to the pods of a namespace.
 type home struct {
-	closed gpu.Reason
-	purse  ledger.Purse
+	whose
+	purse ledger.Purse
 }
 
 // home returns that of the namespace. It is asked for once a waiting pod, of
@@ -269,8 +274,7 @@ type home struct {
 func (w *waker) home(namespace string) home {
 	h, known := w.homes[namespace]
 	if !known {
-		_, h.closed = w.plan.Owner(namespace)
-		h.purse = w.plan.Purse(namespace)
+		h = home{ownerOf(namespace, w.plan), w.plan.Purse(namespace)}
 		w.homes[namespace] = h
 	}
 	return h
@@ -309,7 +313,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 		}
 		v, prices := s.judge(w.pipe, now, &w.scratch)
 		if v.Limit != nil {
-			at.dear.add(prices...)
+			at.dear.add(s.cycle.Purse, prices...)
 		}
 		if !v.OK() {
 			continue

@@ -123,6 +123,67 @@ func TestWakesWhenTheRulesChange(t *testing.T) {
 	}
 }
 
+// Who has been woken in vain, and so is left alone for long, is not when it becomes
+// somebody else's, or may come again: that may be what kube-scheduler had against it.
+func TestWakesAnewWhoIsSomebodyElses(t *testing.T) {
+	for name, after := range map[string][]rules{
+		"another tenant": {{tenants: map[string]gpu.TenantID{"ns": "blue"}}},
+		"closed and not": {{closed: []string{"ns"}}, {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(1)
+				c.takes(t, "holder", "n1", whole(1))
+				c.waits(t, "waiter", whole(1))
+				c.wakes(t)
+				c.ends("holder")
+				for range 8 {
+					c.joins("stranger", "other", "n1-d0", alone)
+					time.Sleep(2 * time.Minute)
+					c.ledger.Release("stranger")
+					time.Sleep(5 * time.Second) // it is woken and does not come
+				}
+				c.mustHaveWoken(t, slices.Repeat([]string{"waiter"}, 8)...)
+				for _, r := range after {
+					c.ledger.Govern(r)
+					time.Sleep(time.Second)
+				}
+				c.mustHaveWoken(t, slices.Repeat([]string{"waiter"}, 9)...)
+			})
+		})
+	}
+}
+
+// Rules that are about others cost those who wait nothing: no node is looked at.
+func TestOtherPeoplesRulesLookAtNobody(t *testing.T) {
+	tests := map[string]struct {
+		after  rules
+		judged int
+	}{
+		"another namespace's tenant": {after: rules{tenants: map[string]gpu.TenantID{"other": "blue"}}},
+		"another namespace closed":   {after: rules{closed: []string{"other"}}},
+		"another tenant's limit":     {after: rules{}.limiting("other", cardLimit(1))},
+		"its own tenant":             {after: rules{tenants: map[string]gpu.TenantID{"ns": "blue"}}, judged: 2},
+		"the groups":                 {after: rules{groups: [][]gpu.TenantID{{"red", "blue"}}}, judged: 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1, 1)
+			r := pod("waiter", whole(2))
+			c.Filter(&r, c.all())
+			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+			for range 2 { // all that there is to look at
+				w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			}
+			c.ledger.Govern(tc.after)
+			w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			if w.judged != tc.judged {
+				t.Errorf("%d nodes are looked at, want %d", w.judged, tc.judged)
+			}
+		})
+	}
+}
+
 // As many are woken as a quota lets in, whatever room there is besides, and of
 // those that another quota is for as many as that.
 func TestWakesAsManyAsAQuotaLetsIn(t *testing.T) {
@@ -182,21 +243,63 @@ func TestAQuotaDoesNotWakeInVain(t *testing.T) {
 }
 
 // The memory for what quotas would have to allow is bounded; what does not fit into
-// it is not lost.
+// it is not lost: any other purse may allow it.
 func TestPricesAreBounded(t *testing.T) {
-	var p prices
+	purse := func(most int64) ledger.Purse {
+		return ledger.New(rules{}.limiting("ns", memoryLimit(most))).Snapshot().Purse("ns")
+	}
+	few := func(n int) (p prices) {
+		for i := range 2 * n { // each twice
+			p.add(purse(10), gpu.Spending{{Vendor: gpu.Nvidia, Devices: 1, Memory: gpu.MiB(1000 + i/2)}})
+		}
+		return p
+	}
+	tests := map[string]struct {
+		prices prices
+		others bool // other purses, which allow none of what is remembered
+	}{
+		"none":            {},
+		"one":             {prices: few(1)},
+		"as many as fit":  {prices: few(mostPrices)},
+		"one more":        {prices: few(mostPrices + 1), others: true},
+		"many times more": {prices: few(10 * mostPrices), others: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if len(tc.prices.all) > mostPrices {
+				t.Errorf("%d prices", len(tc.prices.all))
+			}
+			for most, want := range map[int64]bool{10: false, 11: tc.others, 9: tc.others, 1000: tc.prices.some()} {
+				if got := tc.prices.within(purse(most)); got != want {
+					t.Errorf("within %d MiB: %t, want %t", most, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A pod that more kinds of cards are too dear for than are remembered costs a turn
+// nothing as long as its quotas leave the same.
+func TestManyPricesAreLookedAtOnce(t *testing.T) {
+	c := limited([]gpu.Limit{memoryLimit(900)})
 	for i := range 2 * mostPrices {
-		p.add(gpu.Spending{{Vendor: gpu.Nvidia, Devices: 1, Memory: gpu.MiB(1000 + i)}})
+		c.ledger.SetNode(sized(gpu.NodeID(fmt.Sprintf("n%02d", i)), gpu.MiB(1000+i)))
 	}
-	if len(p) != mostPrices {
-		t.Errorf("%d prices", len(p))
+	r := pod("waiter", whole(1))
+	c.Filter(&r, c.all())
+	w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+	turn := func() int { w.next(c.ledger.Snapshot(), c.cfg.Pipeline()); return w.judged }
+	if got := []int{turn(), turn()}; got[0]+got[1] > 0 {
+		t.Errorf("%v nodes are looked at, want none", got)
 	}
-	purse := ledger.New(rules{}.limiting("ns", memoryLimit(10))).Snapshot().Purse("ns")
-	if !p.within(purse) {
-		t.Error("a price that is not remembered may be within the purse")
+	c.ledger.Govern(rules{}.limiting("ns", memoryLimit(901)))
+	if got := []int{turn(), turn()}; got[0] != 2*mostPrices || got[1] > 0 {
+		t.Errorf("%v nodes are looked at under another limit, want each once", got)
 	}
-	if (prices{}).within(purse) {
-		t.Error("no price is within the purse")
+	c.ledger.Govern(rules{}.limiting("ns", memoryLimit(1000+2*mostPrices-1)))
+	turn()
+	if len(w.claims) != 1 {
+		t.Error("the pod fits now, and is not woken")
 	}
 }
 

@@ -53,7 +53,7 @@ func NewCluster(client kubernetes.Interface, own versioned.Interface, books *Boo
 		c.told = append(c.told, told.HasSyncedChecker())
 	}
 	var err error
-	if c.rules, err = followRules(core, c.kinds.Heteroflow().V1alpha1(), books.Ledger.Govern, books.Logger); err != nil {
+	if c.rules, err = followRules(core, c.kinds.Heteroflow().V1alpha1(), books.Ledger, books.Logger); err != nil {
 		return nil, err
 	}
 	c.told = append(c.told, c.rules)

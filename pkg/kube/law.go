@@ -30,7 +30,8 @@ type Law struct {
 	world tenancy.World
 }
 
-// read returns the law that is written now, without its Directory.
+// read returns the law that is written now, without its Directory. Former namespaces
+// are in it as they last were.
 func (r *Rules) read() (*Law, error) {
 	tenants, err := r.tenants.List(labels.Everything())
 	namespaces, err2 := r.namespaces.List(labels.Everything())
@@ -38,6 +39,7 @@ func (r *Rules) read() (*Law, error) {
 	if err := errors.Join(err, err2, err3); err != nil {
 		return nil, err
 	}
+	namespaces = r.former.join(namespaces)
 	// In order, so that what is written alike reads alike.
 	slices.SortFunc(tenants, byName[*v1alpha1.Tenant])
 	slices.SortFunc(namespaces, byName[*corev1.Namespace])

@@ -16,6 +16,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	kindinformers "heteroflow.io/heteroflow/pkg/generated/informers/heteroflow/v1alpha1"
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
@@ -32,7 +33,8 @@ type Rules struct {
 	namespaces corelisters.NamespaceLister
 	quotas     corelisters.ResourceQuotaLister
 	caches     []cache.DoneChecker // are done once the first lists are here
-	govern     func(ledger.Rules)
+	books      governed
+	former     former // of the goroutine that runs
 	logger     klog.Logger
 	news       chan struct{} // something may be different from what was last read
 
@@ -45,6 +47,13 @@ type Rules struct {
 }
 
 var _ cache.DoneChecker = (*Rules)(nil)
+
+// governed is what rules need of the ledger.
+type governed interface {
+	Govern(ledger.Rules)
+	// PodsIn returns the pods of the namespace that hold something, in order.
+	PodsIn(namespace string) []gpu.PodID
+}
 
 const (
 	// rulesPace is the least time between two laws. A thousand objects that are
@@ -59,17 +68,17 @@ const (
 )
 
 func newRules(tenants kindlisters.TenantLister, namespaces corelisters.NamespaceLister, quotas corelisters.ResourceQuotaLister,
-	govern func(ledger.Rules), logger klog.Logger) *Rules {
+	books governed, logger klog.Logger) *Rules {
 	return &Rules{
-		tenants: tenants, namespaces: namespaces, quotas: quotas, govern: govern, logger: logger, missing: &missing{logger: logger},
+		tenants: tenants, namespaces: namespaces, quotas: quotas, books: books, former: former{podsIn: books.PodsIn}, logger: logger, missing: &missing{logger: logger},
 		news: make(chan struct{}, 1), first: make(chan struct{}), changed: make(chan struct{}), law: &Law{},
 	}
 }
 
 // followRules returns rules that are told of what these informers see.
-func followRules(core coreinformers.Interface, own kindinformers.Interface, govern func(ledger.Rules), logger klog.Logger) (*Rules, error) {
+func followRules(core coreinformers.Interface, own kindinformers.Interface, books governed, logger klog.Logger) (*Rules, error) {
 	tenants, namespaces, quotas := own.Tenants(), core.Namespaces(), core.ResourceQuotas()
-	r := newRules(tenants.Lister(), namespaces.Lister(), quotas.Lister(), govern, logger)
+	r := newRules(tenants.Lister(), namespaces.Lister(), quotas.Lister(), books, logger)
 	r.missing.kind = tenants.Informer().HasSyncedChecker()
 	if err := tenants.Informer().SetWatchErrorHandlerWithContext(r.missing.watch); err != nil {
 		return nil, fmt.Errorf("follow tenants: %w", err)
@@ -105,7 +114,11 @@ func rulesHandler[T any](r *Rules, same func(was, is T) bool) cache.ResourceEven
 	}
 }
 
-func sameNamespace(was, is *corev1.Namespace) bool { return reflect.DeepEqual(was.Labels, is.Labels) }
+// sameNamespace looks at the UID too: that one has gone and another has come may be
+// told as a change.
+func sameNamespace(was, is *corev1.Namespace) bool {
+	return was.UID == is.UID && reflect.DeepEqual(was.Labels, is.Labels)
+}
 
 func sameQuota(was, is *corev1.ResourceQuota) bool { return reflect.DeepEqual(was.Spec, is.Spec) }
 
@@ -172,11 +185,17 @@ func (r *Rules) run(ctx context.Context) {
 	if !r.missing.wait(ctx, r.caches) {
 		return
 	}
+	tick := time.NewTicker(expiry)
+	defer tick.Stop()
 	for r.look(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.news:
+		case <-tick.C:
+			if !r.former.anyOver() {
+				continue // as nearly always
+			}
 		}
 		began := time.Now()
 		r.follow()
@@ -198,7 +217,7 @@ func (r *Rules) follow() {
 	switch {
 	case first || !next.rules(was):
 		next.Directory = tenancy.New(next.world)
-		r.govern(next.Directory)
+		r.books.Govern(next.Directory)
 	case next.equal(was):
 		return
 	default: // another generation, another fault: nothing that the ledger goes by

@@ -33,6 +33,7 @@ import (
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 func newTenant(name string, generation int64, groups []string, namespaces ...string) *v1alpha1.Tenant {
@@ -59,26 +60,33 @@ type statutes struct {
 	store map[string]cache.Indexer // by kind
 	mu    sync.Mutex
 	laws  []time.Time // guarded by mu; when each came into force
+	// ledger goes by the laws.
+	ledger *ledger.Ledger
 }
 
 func newStatutes(objects ...any) *statutes {
-	s := &statutes{store: map[string]cache.Indexer{}}
+	s := &statutes{store: map[string]cache.Indexer{}, ledger: ledger.New((*tenancy.Directory)(nil))}
 	for _, kind := range []string{"Tenant", "Namespace", "ResourceQuota"} {
 		s.store[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	}
 	s.Rules = newRules(kindlisters.NewTenantLister(s.store["Tenant"]), corelisters.NewNamespaceLister(s.store["Namespace"]),
-		corelisters.NewResourceQuotaLister(s.store["ResourceQuota"]), s.govern, logr.Discard())
+		corelisters.NewResourceQuotaLister(s.store["ResourceQuota"]), s, logr.Discard())
 	for _, o := range objects {
 		s.put(o)
 	}
 	return s
 }
 
-func (s *statutes) govern(ledger.Rules) {
+// Govern implements governed.
+func (s *statutes) Govern(r ledger.Rules) {
+	s.ledger.Govern(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.laws = append(s.laws, time.Now())
 }
+
+// PodsIn implements governed.
+func (s *statutes) PodsIn(namespace string) []gpu.PodID { return s.ledger.PodsIn(namespace) }
 
 // put writes the object, and has the rules look as their handlers would.
 func (s *statutes) put(o any) {
@@ -287,19 +295,17 @@ func TestReadyWithTheRules(t *testing.T) {
 	}
 	n, _ := s.Ledger.Snapshot().Node("n1")
 	owner, _ := s.Ledger.Snapshot().Owner("other")
-	if owner != "red" || !n.Rules.MayShare("red", "blue") || n.Rules.Limits(gpu.NamespaceAccount("ns"))[0].Most != 2 {
-		t.Errorf("when ready, other is of %q, and the rules are %+v", owner, n.Rules)
+	third, _ := s.Ledger.Snapshot().Purse("ns").Check(gpu.Spending{{Vendor: gpu.Nvidia, Devices: 3, Whole: 3}})
+	if owner != "red" || !n.Boundary.MayShare("red", "blue") || third.Limit == nil || third.Limit.Most != 2 {
+		t.Errorf("when ready, other is of %q, and the boundary is %+v", owner, n.Boundary)
 	}
 
 	server.written["tenants"] <- watchEvent("MODIFIED", v1alpha1.TenantKind, newTenant("red", 2, nil))
-	until(func() bool { n, _ := s.Ledger.Snapshot().Node("n1"); return !n.Rules.MayShare("red", "blue") })
+	until(func() bool { n, _ := s.Ledger.Snapshot().Node("n1"); return !n.Boundary.MayShare("red", "blue") })
 	server.written["namespaces"] <- watchEvent("ADDED", "Namespace", newNamespace("new", nil))
 	until(func() bool { _, shut := s.Ledger.Snapshot().Owner("new"); return shut == "" })
 	server.written["resourcequotas"] <- watchEvent("DELETED", "ResourceQuota", newQuota("ns", "q", "2"))
-	until(func() bool {
-		n, _ := s.Ledger.Snapshot().Node("n1")
-		return len(n.Rules.Limits(gpu.NamespaceAccount("ns"))) == 0
-	})
+	until(func() bool { return !s.Ledger.Snapshot().Purse("ns").Limited() })
 }
 
 // registry is an API server's kind Tenant, which may not be installed. It has none.

@@ -30,6 +30,8 @@ func newCity(shift int) city {
 }
 
 func (c city) Owner(ns string) (gpu.TenantID, gpu.Reason) { return c.owner[ns], "" }
+func (c city) Boundary() ledger.Boundary                  { return c }
+func (c city) Equal(ledger.Boundary) bool                 { return true }
 func (c city) Dedicated(label string) gpu.TenantID        { return gpu.TenantID(label) }
 func (c city) Accounts(ns string) []gpu.Account           { return c.accounts[ns] }
 func (c city) Limits(a gpu.Account) []gpu.Limit           { return c.limits[a] }

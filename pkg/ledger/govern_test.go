@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -214,21 +215,95 @@ func TestGovernMovesWhatIsCharged(t *testing.T) {
 	}
 }
 
-// Verdicts are remembered by Version: under other rules none of them counts.
-func TestGovernMakesEveryNodeAnother(t *testing.T) {
-	l := governed(t, apart{}, pod("p", slice("a", 1, 0)))
-	before := l.Snapshot()
-	l.Govern(apart{})
-	after := l.Snapshot()
-	for id, n := range before.Nodes() {
-		if now := node(t, after, id); now.Version <= n.Version {
-			t.Errorf("%s: version %d after %d", id, now.Version, n.Version)
+// Verdicts are remembered by Version: a node has another one when it is judged by
+// another boundary, or when its pods are somebody else's; and not for anything else.
+func TestGovernMakesNodesOthers(t *testing.T) {
+	before := written{pairs: []string{"u v"}, limits: map[gpu.Account][]gpu.Limit{"tenant/u": {cardsOf("Tenant u", 8)}}}
+	tests := map[string]struct {
+		change func(*written)
+		want   []gpu.NodeID
+	}{
+		"nothing changes":                    {change: func(*written) {}},
+		"a limit is raised":                  {change: func(w *written) { w.limits = map[gpu.Account][]gpu.Limit{"tenant/u": {cardsOf("Tenant u", 9)}} }},
+		"a limit is new":                     {change: func(w *written) { w.limits = map[gpu.Account][]gpu.Limit{"tenant/v": {cardsOf("Tenant v", 9)}} }},
+		"a namespace is closed":              {change: func(w *written) { w.closed = map[string]gpu.Reason{"u": gpu.TenantInactive} }},
+		"a namespace that has nothing moves": {change: func(w *written) { w.owner = map[string]gpu.TenantID{"x": "v"} }},
+		"one with pods on a node moves":      {change: func(w *written) { w.owner = map[string]gpu.TenantID{"v": "w"} }, want: []gpu.NodeID{"n2"}},
+		"one with pods on both moves":        {change: func(w *written) { w.owner = map[string]gpu.TenantID{"u": "w"} }, want: []gpu.NodeID{"n1", "n2"}},
+		"one whose pod has gone moves":       {change: func(w *written) { w.owner = map[string]gpu.TenantID{"gone": "w"} }},
+		"a group is added":                   {change: func(w *written) { w.pairs = []string{"u v", "v w"} }, want: []gpu.NodeID{"n1", "n2"}},
+		"a group is removed":                 {change: func(w *written) { w.pairs = nil }, want: []gpu.NodeID{"n1", "n2"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := governed(t, before, in("u", pod("o", slice("a", 1, 0))), in("u", on("n2", pod("p", slice("e", 1, 0)))), in("v", on("n2", pod("q", slice("e", 1, 0)))),
+				in("gone", pod("r", slice("c", 1, 0))))
+			l.Release("r")
+			old, after := l.Snapshot(), before
+			tc.change(&after)
+			l.Govern(after)
+			var changed []gpu.NodeID
+			for _, n := range l.Snapshot().Since(old) {
+				changed = append(changed, n.ID)
+				if then := node(t, old, n.ID); n.Version <= then.Version {
+					t.Errorf("%s: version %d after %d", n.ID, n.Version, then.Version)
+				}
+			}
+			if diff := cmp.Diff(tc.want, changed); diff != "" {
+				t.Errorf("nodes that are others (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// marked are rules whose boundaries are all equal, and can be told apart.
+type marked struct {
+	apart
+	mark int
+}
+
+func (m marked) Boundary() ledger.Boundary { return m }
+
+func (marked) Equal(ledger.Boundary) bool { return true }
+
+// A boundary that is equal to the one before does not take its place, so that what
+// it was made with is not kept.
+func TestGovernKeepsABoundary(t *testing.T) {
+	first := marked{mark: 1}
+	l := ledger.New(first)
+	l.SetNode(n1())
+	l.Govern(marked{mark: 2})
+	l.SetNode(n2())
+	for id, n := range l.Snapshot().Nodes() {
+		if n.Boundary != ledger.Boundary(first) {
+			t.Errorf("%s goes by another boundary than the first", id)
 		}
 	}
-	if got := len(after.Since(before)); got != 2 {
-		t.Errorf("%d nodes have changed since, want 2", got)
+}
+
+// Pods are listed by their namespaces as long as they hold anything, in whatever
+// state.
+func TestPodsIn(t *testing.T) {
+	l := governed(t, written{}, in("b", pod("p", slice("a", 1, 0))), in("a", pod("q", slice("b", 1, 0))), in("b", pod("o", slice("c", 1, 0))))
+	mustHave := func(want map[string][]gpu.PodID) {
+		t.Helper()
+		for _, namespace := range []string{"a", "b", "c", ""} {
+			if got := l.PodsIn(namespace); !slices.Equal(got, want[namespace]) {
+				t.Errorf("in %q are %v, want %v", namespace, got, want[namespace])
+			}
+		}
 	}
-	if freeze(before) != freeze(after) {
-		t.Error("the same rules have made a difference")
-	}
+	mustHave(map[string][]gpu.PodID{"a": {"q"}, "b": {"o", "p"}})
+	l.Linger("p", start)
+	l.Release("o")
+	l.Govern(written{owner: map[string]gpu.TenantID{"b": "red"}})
+	l.RemoveNode("n2")
+	mustHave(map[string][]gpu.PodID{"a": {"q"}, "b": {"p"}})
+	l.Expire(start)
+	l.Confirm(in("a", pod("q", slice("b", 2, 0))))
+	mustHave(map[string][]gpu.PodID{"a": {"q"}})
+	l.Confirm(in("c", pod("q", slice("b", 2, 0)))) // as nobody does
+	mustHave(map[string][]gpu.PodID{"c": {"q"}})
+	l.Release("q")
+	mustHave(nil)
 }

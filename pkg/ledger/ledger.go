@@ -15,16 +15,20 @@ import (
 // Ledger is the live book of who holds what. It is safe for concurrent use.
 type Ledger struct {
 	mu    sync.Mutex
-	rules Rules                  // guarded by mu
-	holds map[gpu.PodID]*Hold    // guarded by mu; pod -> its hold; each *Hold is replaced, never edited
-	nodes map[gpu.NodeID]*Node   // guarded by mu; known node -> its present; each *Node is replaced, never edited
-	away  map[gpu.NodeID][]*Hold // guarded by mu; node not known (yet, or any more) -> holds on it; never empty
+	rules Rules // guarded by mu
+	// boundary is that of the rules: the value that nodes have, of several that are
+	// equal the first.
+	boundary Boundary               // guarded by mu
+	holds    map[gpu.PodID]*Hold    // guarded by mu; pod -> its hold; each *Hold is replaced, never edited
+	nodes    map[gpu.NodeID]*Node   // guarded by mu; known node -> its present; each *Node is replaced, never edited
+	away     map[gpu.NodeID][]*Hold // guarded by mu; node not known (yet, or any more) -> holds on it; never empty
 
 	versions uint64 // guarded by mu; of nodes, given out so far
 
 	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
 
-	spent spent // guarded by mu; the sums over holds by account
+	spent  spent  // guarded by mu; the sums over holds by account
+	census census // guarded by mu; the sums over holds by namespace
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
@@ -39,11 +43,13 @@ type Ledger struct {
 func New(r Rules) *Ledger {
 	return &Ledger{
 		rules:     r,
+		boundary:  r.Boundary(),
 		holds:     map[gpu.PodID]*Hold{},
 		nodes:     map[gpu.NodeID]*Node{},
 		away:      map[gpu.NodeID][]*Hold{},
 		fences:    map[gpu.NodeID][]gpu.CardID{},
 		lingering: map[gpu.PodID]struct{}{},
+		census:    census{},
 		last:      Snapshot{rules: r},
 		changed:   map[gpu.NodeID]struct{}{},
 	}
@@ -66,7 +72,7 @@ func (l *Ledger) SetNode(f Facts) {
 	}
 	holds := l.on(f.ID)
 	delete(l.away, f.ID)
-	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID], l.rules))
+	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID], l.boundary))
 	l.changed[f.ID] = struct{}{}
 	l.reshape = l.reshape || !known
 }
@@ -111,7 +117,7 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 	if err := l.spent.admit(h, l.rules); err != nil {
 		return err
 	}
-	if err := n.admit(h, l.rules); err != nil {
+	if err := n.admit(h); err != nil {
 		return err
 	}
 	l.put(h)
@@ -291,6 +297,7 @@ func (l *Ledger) at(pod gpu.PodID) (*Hold, State) {
 // put enters h, in place of what the pod held on the same node.
 func (l *Ledger) put(h *Hold) {
 	l.spent.replace(l.holds[h.Pod], h, l.rules)
+	l.census.replace(l.holds[h.Pod], h)
 	l.holds[h.Pod] = h
 	if h.State.after(expire) == none {
 		l.lingering[h.Pod] = struct{}{}
@@ -303,6 +310,7 @@ func (l *Ledger) put(h *Hold) {
 // drop takes h out.
 func (l *Ledger) drop(h *Hold) {
 	l.spent.replace(h, nil, l.rules)
+	l.census.replace(h, nil)
 	delete(l.holds, h.Pod)
 	delete(l.lingering, h.Pod)
 	l.set(h.Node, without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod }))
@@ -321,7 +329,7 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	n, known := l.nodes[id]
 	switch {
 	case known:
-		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id], l.rules))
+		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id], l.boundary))
 		l.changed[id] = struct{}{}
 	case len(holds) > 0:
 		l.away[id] = holds

@@ -23,7 +23,7 @@ func (r *run) Check(t *rapid.T) {
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
 	r.forced = false
-	pods := []gpu.PodID{}
+	pods, holders := []gpu.PodID{}, map[string][]gpu.PodID{}
 	for _, id := range podIDs() {
 		h, ok := r.ledger.Hold(id)
 		want, known := r.naive.pods[id]
@@ -32,6 +32,12 @@ func (r *run) Check(t *rapid.T) {
 		}
 		if known {
 			pods = append(pods, id)
+			holders[want.p.Namespace] = append(holders[want.p.Namespace], id)
+		}
+	}
+	for _, ns := range append(namespaces(), "") {
+		if diff := cmp.Diff(holders[ns], r.ledger.PodsIn(ns)); diff != "" {
+			t.Fatalf("pods in %q (-want +got):\n%s", ns, diff)
 		}
 	}
 	if diff := cmp.Diff(pods, r.ledger.Pods()); diff != "" {

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,8 @@ type anyRules struct {
 }
 
 func (a anyRules) Owner(ns string) (gpu.TenantID, gpu.Reason) { return a.owner[ns], a.closed[ns] }
+func (a anyRules) Boundary() ledger.Boundary                  { return a }
+func (a anyRules) Equal(o ledger.Boundary) bool               { return maps.Equal(a.pairs, o.(anyRules).pairs) }
 func (a anyRules) Dedicated(label string) gpu.TenantID        { return gpu.TenantID(label) }
 func (a anyRules) Accounts(ns string) []gpu.Account           { return a.accounts[ns] }
 func (a anyRules) Limits(account gpu.Account) []gpu.Limit     { return a.limits[account] }

@@ -90,7 +90,8 @@ type Node struct {
 	Cards  []Card       // those of Facts, in the same order
 	Holds  []*Hold      // ordered by pod
 	Fences []gpu.CardID // see Fence; never edited
-	Rules  Rules        // those that Holds and Cards are judged by
+	// Boundary is the one that Holds and Cards are judged by.
+	Boundary Boundary
 	// Version is another for each state of a node that the ledger has had; 0 for
 	// what a plan makes of it.
 	Version    uint64
@@ -102,8 +103,8 @@ type Node struct {
 // nodes, so the books and every view of them add up alike. A hold on a card that
 // the node does not list (any more) waits in Holds for the card to come back, and
 // closes a free one meanwhile; see closeForeign.
-func build(f Facts, holds []*Hold, fences []gpu.CardID, r Rules) *Node {
-	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences, Rules: r}
+func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary) *Node {
+	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences, Boundary: b}
 	for i := range f.Cards {
 		n.Cards[i].Card = f.Cards[i]
 		n.Cards[i].Fenced = slices.Contains(fences, f.Cards[i].ID)
@@ -116,7 +117,7 @@ func build(f Facts, holds []*Hold, fences []gpu.CardID, r Rules) *Node {
 		}
 	}
 	for i := range n.Cards {
-		n.Cards[i].Divided = n.Cards[i].divided(r)
+		n.Cards[i].Divided = n.Cards[i].divided(b)
 	}
 	closeForeign(n.Cards, holds)
 	return n
@@ -151,7 +152,7 @@ func (n *Node) hold(pod gpu.PodID) *Hold {
 
 // admit says why the node cannot take h; nil when it can. The pod holds nothing
 // here yet. This is Reserve's decision, and that of Snapshot.With.
-func (n *Node) admit(h *Hold, b Boundary) error {
+func (n *Node) admit(h *Hold) error {
 	if len(h.Foreign) > 0 {
 		return fmt.Errorf("cards that are not named: %w", ErrIllegal)
 	}
@@ -160,7 +161,7 @@ func (n *Node) admit(h *Hold, b Boundary) error {
 		if c == nil {
 			return fmt.Errorf("card %s is not there: %w", u.Card, ErrNoRoom)
 		}
-		if err := c.admit(h.Tenant, u.Use, b); err != nil {
+		if err := c.admit(h.Tenant, u.Use, n.Boundary); err != nil {
 			return fmt.Errorf("card %s: %w", u.Card, err)
 		}
 	}

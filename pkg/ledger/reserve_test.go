@@ -156,6 +156,8 @@ type friendly struct {
 	of map[gpu.TenantID]gpu.TenantID
 }
 
+func (f friendly) Boundary() ledger.Boundary { return f }
+
 func (f friendly) MayShare(a, b gpu.TenantID) bool { return f.of[a] == b || f.of[b] == a }
 
 func TestReserveFollowsTheFacts(t *testing.T) {

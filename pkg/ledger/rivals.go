@@ -26,7 +26,7 @@ func (l *Ledger) Rivals(pod gpu.PodID) []gpu.PodID {
 			continue
 		}
 		others := c.without(pod)
-		if others.admit(h.Tenant, u.Use, n.Rules) == nil {
+		if others.admit(h.Tenant, u.Use, n.Boundary) == nil {
 			continue
 		}
 		for _, o := range others.Holders {

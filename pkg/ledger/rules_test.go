@@ -29,6 +29,10 @@ func (w written) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 	return gpu.TenantID(namespace), w.closed[namespace]
 }
 
+func (w written) Boundary() ledger.Boundary { return w }
+
+func (w written) Equal(o ledger.Boundary) bool { return slices.Equal(w.pairs, o.(written).pairs) }
+
 func (w written) Dedicated(label string) gpu.TenantID { return gpu.TenantID(label) }
 
 func (w written) MayShare(a, b gpu.TenantID) bool {

@@ -112,11 +112,11 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 	if err := s.spent.admit(h, s.rules); err != nil {
 		return s, err
 	}
-	if err := n.admit(h, s.rules); err != nil {
+	if err := n.admit(h); err != nil {
 		return s, err
 	}
 	s.spent = s.spent.with(h, s.rules)
-	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, s.rules)), nil
+	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, n.Boundary)), nil
 }
 
 // Without returns the cluster as it would be if these pods had ended on node.
@@ -136,7 +136,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 			s.spent = s.spent.without(h, s.rules)
 		}
 	}
-	return s.replace(build(n.Facts, rest, n.Fences, s.rules))
+	return s.replace(build(n.Facts, rest, n.Fences, n.Boundary))
 }
 
 // replace returns the snapshot with n standing for the node of its name.

@@ -20,6 +20,7 @@ import (
 type byName struct{}
 
 func (byName) Owner(namespace string) (gpu.TenantID, gpu.Reason) { return gpu.TenantID(namespace), "" }
+func (byName) Equal(ledger.Boundary) bool                        { return false } // as far as they know
 func (byName) Dedicated(label string) gpu.TenantID               { return gpu.TenantID(label) }
 func (byName) Accounts(string) []gpu.Account                     { return nil }
 func (byName) Limits(gpu.Account) []gpu.Limit                    { return nil }
@@ -27,11 +28,15 @@ func (byName) Limits(gpu.Account) []gpu.Limit                    { return nil }
 // apart is a boundary that lets nobody sit beside anybody else's pods.
 type apart struct{ byName }
 
+func (a apart) Boundary() ledger.Boundary { return a }
+
 func (apart) MayShare(a, b gpu.TenantID) bool { return a == b && a != "" }
 
 // chain is a boundary that is not transitive: u may sit beside v, and v beside w,
 // but not u beside w. One that looks at some holders only gets it wrong.
 type chain struct{ byName }
+
+func (c chain) Boundary() ledger.Boundary { return c }
 
 func (chain) MayShare(a, b gpu.TenantID) bool {
 	switch a + b {

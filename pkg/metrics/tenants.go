@@ -211,7 +211,7 @@ func likely(at int, groups []string, members map[string][]int) iter.Seq[int] {
 
 // open reports whether the tenant may share a card with all of them.
 func (c *company) open(t gpu.TenantID, d *tenancy.Directory) bool {
-	return !slices.ContainsFunc(c.tenants, func(other gpu.TenantID) bool { return !d.MayShare(t, other) })
+	return !slices.ContainsFunc(c.tenants, func(other gpu.TenantID) bool { return !d.Boundary().MayShare(t, other) })
 }
 
 // The names.

@@ -152,7 +152,7 @@ func TestClosedCardsAreThoseOfEachCard(t *testing.T) {
 				for j := range n.Cards {
 					shut := false
 					for _, h := range n.Cards[j].Holders {
-						shut = shut || !d.MayShare(gpu.TenantID(tenant.Name), h.Tenant)
+						shut = shut || !d.Boundary().MayShare(gpu.TenantID(tenant.Name), h.Tenant)
 					}
 					if shut && n.Cards[j].FreeSlots() > 0 && n.Cards[j].FreeMemory() > 0 {
 						want[i]++

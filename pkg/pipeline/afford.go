@@ -10,17 +10,24 @@ import (
 )
 
 // Least returns what the request takes of quotas wherever it goes. What depends on
-// the cards is not in it: the size of a percentage or of a whole card beyond what
-// is named, and the vendor where any will do; nor what init containers take then,
+// the cards is not in it: the size of a percentage, memory of a whole card beyond
+// what is named and all of its compute, and the vendor where any will do; nor what init containers take then,
 // as it is not known beside whose cards that has to be counted.
 func Least(r *gpu.Request) gpu.Spending {
 	named := *r
 	if len(r.Asks) > 1 && !Named(r) {
 		named.Asks = slices.DeleteFunc(slices.Clone(r.Asks), func(a gpu.Ask) bool { return a.Role == gpu.Init })
 	}
-	return Sum(&named, func(a *gpu.Ask) gpu.Spend {
-		return gpu.Spend{Vendor: vendor(r, a), Memory: a.Memory, Cores: a.Cores}
-	})
+	return Sum(&named, func(a *gpu.Ask) gpu.Spend { return Floor(r, a) })
+}
+
+// Floor returns what one device of the ask takes on any card.
+func Floor(r *gpu.Request, a *gpu.Ask) gpu.Spend {
+	s := gpu.Spend{Vendor: vendor(r, a), Memory: a.Memory}
+	if !a.Whole { // a whole card is charged for the compute that it has
+		s.Cores = a.Cores
+	}
+	return s
 }
 
 // Named reports whether the request leaves no vendor open.
@@ -38,7 +45,7 @@ func Most(r *gpu.Request, v gpu.Vendor) (sum gpu.Spending) {
 		if a.Whole || a.Memory == 0 {
 			d.Memory = unbounded
 		}
-		if a.Cores == 0 && a.ProportionalCores {
+		if a.Whole || a.Cores == 0 && a.ProportionalCores {
 			d.Cores = gpu.MostCores
 		}
 		sum = sum.Plus(gpu.Spending{times(a, d)})
@@ -89,7 +96,7 @@ func Sum(r *gpu.Request, device func(*gpu.Ask) gpu.Spend) gpu.Spending {
 func times(a *gpu.Ask, d gpu.Spend) gpu.Spend {
 	d.Resource, d.Devices = a.Plugin, int64(a.Count)
 	if a.Whole {
-		d.Whole, d.Cores = d.Devices, gpu.MostCores
+		d.Whole = d.Devices
 	}
 	d.Memory *= gpu.MiB(a.Count)
 	d.Cores *= gpu.Cores(a.Count)

@@ -43,7 +43,11 @@ func TestLeastAndMost(t *testing.T) {
 		},
 		"whole cards": {
 			asks:  []gpu.Ask{{Vendor: gpu.Nvidia, Plugin: "nvidia.com/gpu", Count: 3, Whole: true, Memory: 80}},
-			least: gpu.Spending{of(3, 3, 240, 300)}, most: gpu.Spending{of(3, 3, 3*all, 300)},
+			least: gpu.Spending{of(3, 3, 240, 0)}, most: gpu.Spending{of(3, 3, 3*all, 300)},
+		},
+		"whole cards, as all of their compute is named": {
+			asks:  []gpu.Ask{{Vendor: gpu.Nvidia, Plugin: "nvidia.com/gpu", Count: 1, Whole: true, Cores: 100}},
+			least: gpu.Spending{of(1, 1, 0, 0)}, most: gpu.Spending{of(1, 1, all, 100)},
 		},
 		"of any vendor": {
 			asks:  []gpu.Ask{{Count: 1, Memory: 30, Cores: 20}},
@@ -114,6 +118,8 @@ type budget []gpu.Limit
 
 func (budget) MayShare(a, b gpu.TenantID) bool         { return true }
 func (budget) Owner(string) (gpu.TenantID, gpu.Reason) { return "t", "" }
+func (b budget) Boundary() ledger.Boundary             { return b }
+func (budget) Equal(ledger.Boundary) bool              { return true }
 func (budget) Dedicated(string) gpu.TenantID           { return "t" }
 func (budget) Accounts(string) []gpu.Account           { return []gpu.Account{gpu.TenantAccount("t")} }
 func (b budget) Limits(gpu.Account) []gpu.Limit        { return b }
@@ -133,6 +139,8 @@ func TestAssignKeepsToThePurse(t *testing.T) {
 	}
 	mixed := append(sizes(gpu.Nvidia, 40), sizes(gpu.Ascend, 60)...)
 	whole, half := gpu.Ask{Count: 1, Whole: true}, gpu.Ask{Count: 1, MemoryPercent: 50}
+	weak := sizes(gpu.Nvidia, 40, 40)
+	weak[0].Cores = 50
 	tests := map[string]struct {
 		cards  []ledger.Card // the last is preferred
 		ask    gpu.Ask
@@ -151,6 +159,8 @@ func TestAssignKeepsToThePurse(t *testing.T) {
 			append(sizes(gpu.Ascend, 60), sizes(gpu.Nvidia, 40)...), whole, budget{limit(gpu.Devices, gpu.Nvidia, 0)}, "ascend0", gpu.Excess{}, 2,
 		},
 		"neither vendor": {mixed, whole, budget{limit(gpu.Devices, gpu.Ascend, 0), limit(gpu.Memory, gpu.Nvidia, 39)}, "", gpu.Excess{Asked: 1}, 2},
+		"less compute":   {weak, whole, budget{limit(gpu.Compute, "", 50)}, "nvidia0", gpu.Excess{}, 2},
+		"too much of it": {weak, whole, budget{limit(gpu.Compute, "", 49)}, "", gpu.Excess{Asked: 100}, 2},
 		"no limits":      {mixed, whole, nil, "ascend0", gpu.Excess{}, 2},
 	}
 	for name, tc := range tests {

@@ -12,9 +12,8 @@ import (
 // concurrent use. Of a nil one nothing is known: every namespace is closed, and
 // nobody shares.
 type Directory struct {
-	world      World                   // sorted by name
-	groups     map[gpu.TenantID][]int  // Tenant with groups -> their numbers, sorted
-	names      map[string]gpu.TenantID // Tenant -> its ID
+	world      World // sorted by name
+	boundary   *boundary
 	namespaces map[string]*namespace
 	claimed    map[string][]string // Tenant -> namespaces, sorted
 	limits     map[gpu.Account][]gpu.Limit
@@ -38,13 +37,16 @@ func New(w World) *Directory {
 			Namespaces: slices.SortedFunc(slices.Values(w.Namespaces), func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) }),
 			Quotas:     slices.SortedFunc(slices.Values(w.Quotas), compareQuotas),
 		},
-		groups:     map[gpu.TenantID][]int{},
-		names:      make(map[string]gpu.TenantID, len(w.Tenants)),
 		namespaces: make(map[string]*namespace, len(w.Namespaces)),
 		claimed:    map[string][]string{},
 		limits:     map[gpu.Account][]gpu.Limit{},
 	}
-	d.enterTenants()
+	d.boundary = newBoundary(d.world.Tenants)
+	for i := range d.world.Tenants {
+		if t := &d.world.Tenants[i]; len(t.Limits) > 0 {
+			d.limits[gpu.TenantAccount(t.Name)] = t.Limits
+		}
+	}
 	for _, q := range d.world.Quotas {
 		if len(q.Limits) > 0 {
 			account := gpu.NamespaceAccount(q.Namespace)
@@ -57,27 +59,6 @@ func New(w World) *Directory {
 
 func compareQuotas(a, b Quota) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-}
-
-func (d *Directory) enterTenants() {
-	numbers := map[string]int{} // group -> its number
-	for i := range d.world.Tenants {
-		t := &d.world.Tenants[i]
-		id := gpu.TenantID(t.Name)
-		d.names[t.Name] = id
-		if len(t.Limits) > 0 {
-			d.limits[gpu.TenantAccount(t.Name)] = t.Limits
-		}
-		for _, group := range t.Groups {
-			n, ok := numbers[group]
-			if !ok {
-				n = len(numbers)
-				numbers[group] = n
-			}
-			d.groups[id] = append(d.groups[id], n)
-		}
-		slices.Sort(d.groups[id])
-	}
 }
 
 func (d *Directory) enterNamespaces() {
@@ -103,16 +84,15 @@ func (d *Directory) resolve(n *Namespace) *namespace {
 		if t.Inactive {
 			r.closed = gpu.TenantInactive
 		}
-		r.owner = d.names[name]
+		r.owner = gpu.TenantID(name)
 		r.priority = min(r.priority, t.MaxPriority)
 		r.accounts = append(r.accounts, gpu.TenantAccount(name))
 	}
-	switch len(n.Claims) {
-	case 0:
-		r.owner = ownTenant(n.Name)
-	case 1:
-	default:
+	switch {
+	case n.Torn, len(n.Claims) > 1:
 		r.owner = "" // shares with nobody, itself included
+	case len(n.Claims) == 0:
+		r.owner = ownTenant(n.Name)
 	}
 	if own := gpu.NamespaceAccount(n.Name); d.limits[own] != nil {
 		r.accounts = append(r.accounts, own)
@@ -132,39 +112,18 @@ func (d *Directory) tenant(name string) *Tenant {
 	return &d.world.Tenants[i]
 }
 
-// MayShare reports whether pods of a and b may be on one card: they are of one
-// tenant, or of two with a group in common. That each of them may share with a
-// third says nothing about the two. A pod whose tenant is not known shares with
-// nobody.
-func (d *Directory) MayShare(a, b gpu.TenantID) bool {
-	switch {
-	case d == nil || a == "" || b == "":
-		return false
-	case a == b:
-		return true
+// Boundary returns who may share cards. It does not keep the Directory alive.
+func (d *Directory) Boundary() ledger.Boundary {
+	if d == nil {
+		return (*boundary)(nil)
 	}
-	return meet(d.groups[a], d.groups[b])
-}
-
-// meet reports whether two sorted lists have a number in common.
-func meet(a, b []int) bool {
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			return true
-		case a[0] < b[0]:
-			a = a[1:]
-		default:
-			b = b[1:]
-		}
-	}
-	return false
+	return d.boundary
 }
 
 // Owner returns the tenant that pods of the namespace belong to: the one that
-// claims it, else the namespace itself. It is "" for a namespace that two claim,
-// that one claims who does not exist, or that has not been seen. The last two are
-// closed, and so is one of which a claimant is not active.
+// claims it, else the namespace itself. It is "" for a namespace that two claim or
+// that is torn, that one claims who does not exist, or that has not been seen. The
+// last two are closed, and so is one of which a claimant is not active.
 func (d *Directory) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 	n := d.of(namespace)
 	if n == nil {
@@ -178,18 +137,6 @@ func (d *Directory) of(namespace string) *namespace {
 		return nil
 	}
 	return d.namespaces[namespace]
-}
-
-// Dedicated returns the tenant that a node with the label is for: the Tenant of
-// that name, else the namespace.
-func (d *Directory) Dedicated(label string) gpu.TenantID {
-	if d == nil || label == "" {
-		return ""
-	}
-	if id, ok := d.names[label]; ok {
-		return id
-	}
-	return ownTenant(label)
 }
 
 // Accounts returns those of all Tenants that claim the namespace, and its own if
@@ -253,13 +200,13 @@ func (d *Directory) Claimed(tenant string) []string {
 }
 
 // Contested returns the namespaces that more than one claims, in order, with all
-// who do.
+// who do; not those that are torn, where nobody has to decide.
 func (d *Directory) Contested() (all []Namespace) {
 	if d == nil {
 		return nil
 	}
 	for _, n := range d.world.Namespaces {
-		if len(n.Claims) > 1 {
+		if len(n.Claims) > 1 && !n.Torn {
 			all = append(all, n)
 		}
 	}

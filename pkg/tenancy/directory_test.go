@@ -34,6 +34,9 @@ func town() World {
 			{Name: "lost", Claims: []string{"deleted"}},
 			{Name: "half-lost", Claims: []string{"red", "deleted"}},
 			{Name: "blank", Claims: []string{""}},
+			{Name: "torn", Claims: []string{"red"}, Torn: true},
+			{Name: "torn-idle", Claims: []string{"idle"}, Torn: true},
+			{Name: "torn-both", Claims: []string{"gold", "red"}, Torn: true},
 			{Name: "red"}, // called like a Tenant, and of none
 		},
 		Quotas: []Quota{
@@ -58,6 +61,9 @@ func TestNamespaces(t *testing.T) {
 		"alone":     {"namespace/alone", "", nil, 100, true},
 		"red-1":     {"red", "", []gpu.Account{"tenant/red", "namespace/red-1"}, 70, true},
 		"red-2":     {"red", "", []gpu.Account{"tenant/red"}, 70, true}, // claimed twice by one
+		"torn":      {"", "", []gpu.Account{"tenant/red"}, 70, true},
+		"torn-idle": {"", gpu.TenantInactive, []gpu.Account{"tenant/idle"}, 100, true},
+		"torn-both": {"", "", []gpu.Account{"tenant/gold", "tenant/red"}, 30, true},
 		"blue-1":    {"blue", "", []gpu.Account{"tenant/blue"}, 100, true},
 		"idle-1":    {"idle", gpu.TenantInactive, []gpu.Account{"tenant/idle"}, 100, true},
 		"both":      {"", "", []gpu.Account{"tenant/gold", "tenant/red", "namespace/both"}, 30, true},
@@ -115,10 +121,10 @@ func TestMayShare(t *testing.T) {
 	d := New(w)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := d.MayShare(tc.a, tc.b); got != tc.want {
+			if got := d.Boundary().MayShare(tc.a, tc.b); got != tc.want {
 				t.Errorf("MayShare(%q, %q) = %v", tc.a, tc.b, got)
 			}
-			if got := d.MayShare(tc.b, tc.a); got != tc.want {
+			if got := d.Boundary().MayShare(tc.b, tc.a); got != tc.want {
 				t.Errorf("MayShare(%q, %q) = %v", tc.b, tc.a, got)
 			}
 		})
@@ -129,11 +135,11 @@ func TestMayShare(t *testing.T) {
 // pods.
 func TestContestedNamespacesShareWithNobody(t *testing.T) {
 	d := New(town())
-	for _, namespace := range []string{"both", "half-idle", "half-lost", "lost", "unseen"} {
+	for _, namespace := range []string{"both", "half-idle", "half-lost", "lost", "unseen", "torn", "torn-idle", "torn-both"} {
 		mine, _ := d.Owner(namespace)
 		for _, other := range []string{namespace, "red-1", "both", "alone"} {
 			theirs, _ := d.Owner(other)
-			if d.MayShare(mine, theirs) {
+			if d.Boundary().MayShare(mine, theirs) {
 				t.Errorf("%s shares with %s", namespace, other)
 			}
 		}
@@ -149,7 +155,7 @@ func TestDedicated(t *testing.T) {
 		"deleted": "namespace/deleted", // as nobody is
 		"":        "",
 	} {
-		if got := d.Dedicated(label); got != want {
+		if got := d.Boundary().Dedicated(label); got != want {
 			t.Errorf("Dedicated(%q) = %q, want %q", label, got, want)
 		}
 	}
@@ -176,13 +182,15 @@ func TestLimits(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	d := New(town())
-	if diff := cmp.Diff([]string{"both", "half-idle", "half-lost", "red-1", "red-2"}, d.Claimed("red")); diff != "" {
+	if diff := cmp.Diff([]string{"both", "half-idle", "half-lost", "red-1", "red-2", "torn", "torn-both"}, d.Claimed("red")); diff != "" {
 		t.Errorf("claimed by red (-want +got):\n%s", diff)
 	}
 	if got := d.Claimed("nobody"); got != nil {
 		t.Errorf("claimed by nobody: %v", got)
 	}
-	want := []Namespace{{"both", []string{"gold", "red"}}, {"half-idle", []string{"idle", "red"}}, {"half-lost", []string{"deleted", "red"}}}
+	want := []Namespace{
+		{Name: "both", Claims: []string{"gold", "red"}}, {Name: "half-idle", Claims: []string{"idle", "red"}}, {Name: "half-lost", Claims: []string{"deleted", "red"}},
+	}
 	if diff := cmp.Diff(want, d.Contested()); diff != "" {
 		t.Errorf("contested (-want +got):\n%s", diff)
 	}
@@ -205,15 +213,15 @@ func TestNothingKnown(t *testing.T) {
 			if tenant, closed := d.Owner("a"); tenant != "" || closed != gpu.TenantInactive {
 				t.Errorf("owner %q, %q", tenant, closed)
 			}
-			if d.MayShare("a", "b") || d.MayShare("", "") || len(d.Accounts("a"))+len(d.Limits("tenant/a"))+len(d.Contested())+len(d.Claimed("a"))+len(d.Tenants())+len(d.Quotas()) > 0 {
+			if d.Boundary().MayShare("a", "b") || d.Boundary().MayShare("", "") || len(d.Accounts("a"))+len(d.Limits("tenant/a"))+len(d.Contested())+len(d.Claimed("a"))+len(d.Tenants())+len(d.Quotas()) > 0 {
 				t.Error("something is known")
 			}
-			if _, known := d.MaxPriority("a"); known || d.Dedicated("") != "" {
+			if _, known := d.MaxPriority("a"); known || d.Boundary().Dedicated("") != "" {
 				t.Error("the cap, or what no label says, is known")
 			}
 		})
 	}
-	if got := (*Directory)(nil).Dedicated("a"); got != "" {
+	if got := (*Directory)(nil).Boundary().Dedicated("a"); got != "" {
 		t.Errorf("a node is dedicated to %q", got)
 	}
 }
@@ -238,6 +246,7 @@ func TestWorldEqual(t *testing.T) {
 		"a namespace less":    func(w *World) { w.Namespaces = w.Namespaces[1:] },
 		"a namespace renamed": func(w *World) { w.Namespaces[0].Name = "x" },
 		"another claim":       func(w *World) { w.Namespaces[0].Claims = []string{"red"} },
+		"a namespace torn":    func(w *World) { w.Namespaces[0].Torn = true },
 		"a quota less":        func(w *World) { w.Quotas = w.Quotas[1:] },
 		"a quota moved":       func(w *World) { w.Quotas[0].Namespace = "x" },
 		"a quota renamed":     func(w *World) { w.Quotas[0].Name = "x" },

@@ -30,6 +30,12 @@ type Separate struct{}
 
 var _ ledger.Rules = Separate{}
 
+// Boundary returns the value itself.
+func (s Separate) Boundary() ledger.Boundary { return s }
+
+// Equal reports whether the other is one as well.
+func (s Separate) Equal(other ledger.Boundary) bool { return other == ledger.Boundary(s) }
+
 // MayShare reports whether pods of a and b may be on one card. A pod whose
 // tenant is not known shares with nobody.
 func (Separate) MayShare(a, b gpu.TenantID) bool { return a != "" && a == b }

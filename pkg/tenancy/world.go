@@ -27,7 +27,7 @@ func (t Tenant) equal(o Tenant) bool {
 }
 
 func (n Namespace) equal(o Namespace) bool {
-	return n.Name == o.Name && slices.Equal(n.Claims, o.Claims)
+	return n.Name == o.Name && n.Torn == o.Torn && slices.Equal(n.Claims, o.Claims)
 }
 
 func (q Quota) equal(o Quota) bool {
@@ -53,6 +53,9 @@ type Namespace struct {
 	// Claims names the tenants that claim it, in any order and each as often as it
 	// does. They need not exist.
 	Claims []string
+	// Torn says that there are pods of several namespaces of this name, made one after
+	// the other and claimed by others: of no pod is known whose it is.
+	Torn bool
 }
 
 // Quota is one of a namespace's own.

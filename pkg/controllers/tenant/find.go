@@ -51,7 +51,7 @@ func (f *findings) divide(n *ledger.Node, c *ledger.Card) {
 	tenants := map[gpu.TenantID]struct{}{}
 	for i := range c.Holders {
 		h := &c.Holders[i]
-		if strangers := func(o ledger.Holder) bool { return o.Pod != h.Pod && !n.Rules.MayShare(h.Tenant, o.Tenant) }; !slices.ContainsFunc(c.Holders, strangers) {
+		if strangers := func(o ledger.Holder) bool { return o.Pod != h.Pod && !n.Boundary.MayShare(h.Tenant, o.Tenant) }; !slices.ContainsFunc(c.Holders, strangers) {
 			continue
 		}
 		div.pods = append(div.pods, fmt.Sprintf("%s (%s)", podName(n, h.Pod), tenantName(h.Tenant)))

@@ -44,7 +44,7 @@ func (Nodes) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
 	if label == "" {
 		return pipeline.Verdict{}
 	}
-	if t := c.Request.Tenant; t == "" || t != n.Node.Rules.Dedicated(label) {
+	if t := c.Request.Tenant; t == "" || t != n.Node.Boundary.Dedicated(label) {
 		return pipeline.Verdict{Reason: gpu.TenantNodeMismatch}
 	}
 	return pipeline.Verdict{}
@@ -52,7 +52,7 @@ func (Nodes) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
 
 // Filter takes out the cards whose holders the request may not join.
 func (Cards) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
-	shut := func(card *ledger.Card) bool { return closed(c.Request.Tenant, card, n.Node.Rules) }
+	shut := func(card *ledger.Card) bool { return closed(c.Request.Tenant, card, n.Node.Boundary) }
 	if !n.Any(shut) {
 		return pipeline.Verdict{} // as nearly always
 	}

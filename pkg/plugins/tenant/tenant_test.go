@@ -18,6 +18,10 @@ func (town) MayShare(a, b gpu.TenantID) bool {
 	return a != "" && b != "" && (a == b || a == "rose" || b == "rose")
 }
 
+func (t town) Boundary() ledger.Boundary { return t }
+
+func (town) Equal(ledger.Boundary) bool { return true }
+
 func (town) Owner(namespace string) (gpu.TenantID, gpu.Reason) { return gpu.TenantID(namespace), "" }
 
 // Dedicated knows Tenants by their names, and takes others for namespaces.
@@ -94,7 +98,7 @@ func TestCards(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := &pipeline.Candidate{Node: &ledger.Node{Cards: tc.cards, Rules: town{}}}
+			n := &pipeline.Candidate{Node: &ledger.Node{Cards: tc.cards, Boundary: town{}}}
 			for i := range tc.cards {
 				n.Open = append(n.Open, i)
 			}
@@ -130,7 +134,7 @@ func TestNodes(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := &pipeline.Candidate{Node: &ledger.Node{Facts: ledger.Facts{Dedicated: tc.label}, Rules: town{}}}
+			n := &pipeline.Candidate{Node: &ledger.Node{Facts: ledger.Facts{Dedicated: tc.label}, Boundary: town{}}}
 			got := Nodes{}.Filter(&pipeline.Cycle{Request: &gpu.Request{Tenant: tc.tenant, Asks: []gpu.Ask{{Count: 1}}}}, n)
 			want := pipeline.Verdict{}
 			if !tc.fits {
