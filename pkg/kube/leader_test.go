@@ -523,6 +523,7 @@ func TestChangesAreTold(t *testing.T) {
 			}
 		}()
 		within(t, 5*time.Second, "a leads", a.here)
+		synctest.Wait() // he has seen it
 		r.with(func() { r.epoch, r.reading = nil, time.Second })
 		a.FenceRefused()
 		time.Sleep(5 * time.Second)
