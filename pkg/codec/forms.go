@@ -285,13 +285,8 @@ func formsIn(list corev1.ResourceList) []*form {
 // misplaced returns the resource that was meant by one that is literally named
 // limits.<resource> or requests.<resource>, as in a quota.
 func misplaced(name corev1.ResourceName) (meant corev1.ResourceName, ok bool) {
-	for _, prefix := range []string{"limits.", "requests."} {
-		if rest, ok := strings.CutPrefix(string(name), prefix); ok {
-			meant := corev1.ResourceName(rest)
-			return meant, formOf(meant) != nil || strings.HasPrefix(rest, own)
-		}
-	}
-	return "", false
+	meant = unprefixed(name)
+	return meant, meant != name && (formOf(meant) != nil || strings.HasPrefix(string(meant), own))
 }
 
 // seenByUUID reports whether the vendor's container runtime is told its cards by

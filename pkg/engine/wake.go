@@ -79,9 +79,9 @@ type waker struct {
 // was not offered, or that a quota kept it from which allows it now; when
 // kube-scheduler has not come with it for a moment, and no other that has just been
 // woken is about to take that room. In a cluster that is offered whole it is
-// touched, in a larger one the node is nominated for it. For one state of a node it is woken once; one that is woken in vain, since
-// kube-scheduler has reasons of its own against the node, is woken ever more
-// seldom. While this replica does not lead, no turn is taken: another may, and
+// touched, in a larger one the node is nominated for it. For one state of a node it
+// is woken once; one that is woken in vain, since kube-scheduler has reasons of its
+// own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)

@@ -50,6 +50,19 @@ type Placement struct {
 	Foreign   []Foreign
 }
 
+// Vendor returns whose make the card is, by the placement's own record; "" for one
+// that it does not name.
+func (p *Placement) Vendor(id CardID) Vendor {
+	for i := range p.Grants {
+		for j := range p.Grants[i].Shares {
+			if s := &p.Grants[i].Shares[j]; s.Card == id {
+				return s.Vendor
+			}
+		}
+	}
+	return ""
+}
+
 // CardUse is what a pod holds of one card.
 type CardUse struct {
 	Card CardID

@@ -110,18 +110,31 @@ func (l *Limit) Of(s Spending) (sum int64) {
 		if l.Vendor != "" && l.Vendor != t.Vendor || l.Resource != "" && t.Resource != "" && l.Resource != t.Resource {
 			continue
 		}
-		switch l.Measure {
-		case Devices:
-			sum += t.Devices
-		case WholeCards:
-			sum += t.Whole
-		case Memory:
-			sum += int64(t.Memory)
-		case Compute:
-			sum += int64(t.Cores)
-		}
+		sum += t.of(l.Measure)
 	}
 	return sum
+}
+
+// Sum returns all of s by that measure, in its unit.
+func (s Spending) Sum(m Measure) (sum int64) {
+	for i := range s {
+		sum += s[i].of(m)
+	}
+	return sum
+}
+
+func (s *Spend) of(m Measure) int64 {
+	switch m {
+	case Devices:
+		return s.Devices
+	case WholeCards:
+		return s.Whole
+	case Memory:
+		return int64(s.Memory)
+	case Compute:
+		return int64(s.Cores)
+	}
+	return 0
 }
 
 // Excess is a limit that would be passed.
@@ -181,7 +194,7 @@ func (s *Spending) charge(p *Placement, resource string) {
 		some.Grants = slices.DeleteFunc(slices.Clone(p.Grants), others)
 	}
 	for _, u := range some.Uses() {
-		t := s.at(some.vendor(u.Card), resource)
+		t := s.at(some.Vendor(u.Card), resource)
 		t.Devices += int64(u.Use.Slots)
 		t.Memory += u.Use.Memory
 		t.Cores += u.Use.Cores
@@ -189,16 +202,4 @@ func (s *Spending) charge(p *Placement, resource string) {
 			t.Whole++
 		}
 	}
-}
-
-// vendor returns whose make the card is, by the placement's own record.
-func (p *Placement) vendor(id CardID) Vendor {
-	for i := range p.Grants {
-		for j := range p.Grants[i].Shares {
-			if s := &p.Grants[i].Shares[j]; s.Card == id {
-				return s.Vendor
-			}
-		}
-	}
-	return ""
 }

@@ -22,7 +22,7 @@ func (a *Audit) crowds(now *findings) {
 			if !crowded(c) {
 				continue
 			}
-			now.noteAs(cardKey(n.ID, c.ID), finding{node: n.ID, card: c.ID, text: a.textCrowd(c)})
+			now.noteAs(cardKey(n.ID, c.ID), finding{node: n.ID, card: c.ID, text: textCrowd(n, c)})
 		}
 	}
 }
@@ -45,13 +45,11 @@ func crowded(c *ledger.Card) bool {
 }
 
 // textCrowd is the same as long as the same pods are on the card.
-func (a *Audit) textCrowd(c *ledger.Card) string {
+func textCrowd(n *ledger.Node, c *ledger.Card) string {
 	names := make([]string, len(c.Holders))
 	for i, h := range c.Holders {
-		names[i] = string(h.Pod)
-		if hold, ok := a.Books.Ledger.Hold(h.Pod); ok {
-			names[i] = hold.Namespace + "/" + hold.Name
-		}
+		pod := n.Hold(h.Pod)
+		names[i] = pod.Namespace + "/" + pod.Name
 	}
 	return fmt.Sprintf("card %s is held by %d pods that have no room on it together, %d of %d MiB and %d of %d percent: %s",
 		c.ID, len(c.Holders), c.Used.Memory, c.Memory, c.Used.Cores, c.Cores, strings.Join(names, ", "))

@@ -14,8 +14,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 )
 
-// Epochs reads and raises the cluster's Epoch. There is no other user of our
-// resources here, so no typed client.
+// Epochs reads and raises the cluster's Epoch, by the client of the Lease and within
+// its bounds, which no other request of ours shares.
 type Epochs struct {
 	Client kubernetes.Interface
 	Now    func() time.Time

@@ -50,9 +50,8 @@ func nodeEvent(node gpu.NodeID, reason, text string) *corev1.Event {
 // reason, whose text changes. Texts with the ports of broken connections in them
 // would be an event each, two a second.
 func leaseEvent(lease corev1.ObjectReference, reason, text string) *corev1.Event {
-	e := event(about{gpu.PodID(lease.UID), lease.Namespace, lease.Name}, corev1.EventTypeWarning, reason, "", text, 1)
-	e.InvolvedObject = lease
-	return e
+	about := Subject{APIVersion: lease.APIVersion, Kind: lease.Kind, Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID}
+	return noticeEvent(&Notice{About: about, Warning: true, Reason: reason, Text: text})
 }
 
 func eventName(a about, reason, key string) string {

@@ -25,7 +25,7 @@ func NodeSubject(node gpu.NodeID) Subject {
 
 // TenantSubject is a Tenant.
 func TenantSubject(t *v1alpha1.Tenant) Subject {
-	return Subject{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: v1alpha1.TenantKind, Name: t.Name, UID: t.UID}
+	return Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TenantKind, Name: t.Name, UID: t.UID}
 }
 
 // QuotaSubject is a ResourceQuota.

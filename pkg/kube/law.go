@@ -1,17 +1,13 @@
 package kube
 
 import (
-	"cmp"
 	"errors"
 	"reflect"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
-	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
@@ -40,10 +36,6 @@ func (r *Rules) read() (*Law, error) {
 		return nil, err
 	}
 	namespaces = r.former.join(namespaces)
-	// In order, so that what is written alike reads alike.
-	slices.SortFunc(tenants, byName[*v1alpha1.Tenant])
-	slices.SortFunc(namespaces, byName[*corev1.Namespace])
-	slices.SortFunc(quotas, byName[*corev1.ResourceQuota])
 	law := &Law{Generations: make(map[string]int64, len(tenants))}
 	law.world, law.Faults = codec.World(tenants, namespaces, quotas)
 	law.world.Quotas = slices.DeleteFunc(law.world.Quotas, func(q tenancy.Quota) bool { return len(q.Limits) == 0 }) // about other things than cards
@@ -51,10 +43,6 @@ func (r *Rules) read() (*Law, error) {
 		law.Generations[t.Name] = t.Generation
 	}
 	return law, nil
-}
-
-func byName[T metav1.Object](a, b T) int {
-	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 }
 
 // rules reports whether the ledger would go by the same with either.

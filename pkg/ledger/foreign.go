@@ -60,7 +60,7 @@ func groups(cards []Card, vendor gpu.Vendor) (all []group) {
 func (h *Hold) addUnlisted(cards []Card, count map[gpu.Vendor]int) {
 	for i := range h.uses {
 		if id := h.uses[i].Card; !listed(cards, id) {
-			count[h.vendor(id)]++
+			count[h.Vendor(id)]++
 		}
 	}
 }
@@ -72,18 +72,6 @@ func listed(cards []Card, id gpu.CardID) bool {
 		}
 	}
 	return false
-}
-
-// vendor returns whose make the card is, by the hold's own record.
-func (h *Hold) vendor(id gpu.CardID) gpu.Vendor {
-	for i := range h.Grants {
-		for _, s := range h.Grants[i].Shares {
-			if s.Card == id {
-				return s.Vendor
-			}
-		}
-	}
-	return ""
 }
 
 // closeClaimed closes the last n free cards of a group. When fewer are free, a

@@ -142,8 +142,9 @@ func (n *Node) card(id gpu.CardID) *Card {
 	return nil
 }
 
-// hold returns the pod's hold on this node, nil when it has none here.
-func (n *Node) hold(pod gpu.PodID) *Hold {
+// Hold returns the pod's hold on this node, nil when it has none here. Every holder
+// of a card of it has one.
+func (n *Node) Hold(pod gpu.PodID) *Hold {
 	if i, ok := find(n.Holds, pod); ok {
 		return n.Holds[i]
 	}

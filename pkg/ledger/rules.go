@@ -54,7 +54,7 @@ func (l *Ledger) Govern(r Rules) {
 	defer l.mu.Unlock()
 	l.rules, l.spent = r, spent{}
 	for namespace, c := range l.census {
-		l.spent.replace(nil, &Hold{Placement: gpu.Placement{Namespace: namespace}, spending: c.spending}, r)
+		l.spent.change(namespace, c.spending, r, gpu.Spending.Plus)
 	}
 	moved := l.moved(r)
 	touched := map[gpu.NodeID]struct{}{}

@@ -105,7 +105,7 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 		return s, ErrUnknownNode
 	}
 	p.Tenant, _ = s.rules.Owner(p.Namespace)
-	if old := n.hold(p.Pod); old != nil {
+	if old := n.Hold(p.Pod); old != nil {
 		return s, old.again(&p)
 	}
 	h := newHold(p, none.after(reserve))

@@ -50,19 +50,20 @@ func (s *spent) replace(old, h *Hold, r Rules) {
 		return // as nearly always: a bind that is confirmed, a pod that ends
 	}
 	if old != nil {
-		s.change(old, r, gpu.Spending.Minus)
+		s.change(old.Namespace, old.spending, r, gpu.Spending.Minus)
 	}
 	if h != nil {
-		s.change(h, r, gpu.Spending.Plus)
+		s.change(h.Namespace, h.spending, r, gpu.Spending.Plus)
 	}
 }
 
-func (s *spent) change(h *Hold, r Rules, by func(a, b gpu.Spending) gpu.Spending) {
-	if len(h.spending) == 0 {
+// change charges what pods of the namespace hold to its accounts, or takes it off.
+func (s *spent) change(namespace string, spending gpu.Spending, r Rules, by func(a, b gpu.Spending) gpu.Spending) {
+	if len(spending) == 0 {
 		return
 	}
-	for _, account := range r.Accounts(h.Namespace) {
-		s.set(account, by(s.of(account), h.spending))
+	for _, account := range r.Accounts(namespace) {
+		s.set(account, by(s.of(account), spending))
 	}
 }
 

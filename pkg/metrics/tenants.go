@@ -74,7 +74,7 @@ func (t *tenants) Collect(out chan<- prometheus.Metric) {
 	for i, tenant := range d.Tenants() {
 		spent := s.Spent(gpu.TenantAccount(tenant.Name))
 		for _, m := range []gpu.Measure{gpu.Devices, gpu.Memory, gpu.Compute} {
-			send(t.used, (&gpu.Limit{Measure: m}).Of(spent), tenant.Name, string(nameOf(m)))
+			send(t.used, spent.Sum(m), tenant.Name, string(nameOf(m)))
 		}
 		for _, l := range tenant.Limits {
 			send(t.limit, l.Most, tenant.Name, string(nameOf(l.Measure)))

@@ -103,36 +103,28 @@ func (s *server) stop(name string) {
 }
 
 // end ends a pod in the ordinary way: its containers first.
-func (s *server) end(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at := s.pods[name]
-	switch {
-	case at == nil:
-		return
-	case at.Node == "":
-		s.tell(removed, at)
-	default:
-		s.truth.leave(at.Request.Pod)
-		s.tell(ended, at)
-	}
-	delete(s.pods, name)
-}
+func (s *server) end(name string) { s.take(name, ended, s.truth.leave) }
 
 // remove deletes the object by force; the containers have ended by then.
 func (s *server) remove(name string, until time.Time) {
+	s.take(name, orphaned, func(pod gpu.PodID) { s.truth.orphan(pod, until) })
+}
+
+// take takes the pod out, if there is one. Of one that is bound it tells that, once
+// the truth knows.
+func (s *server) take(name string, w what, know func(gpu.PodID)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.pods[name]
-	switch {
-	case at == nil:
+	if at == nil {
 		return
-	case at.Node == "":
-		s.tell(removed, at)
-	default:
-		s.truth.orphan(at.Request.Pod, until)
-		s.tell(orphaned, at)
 	}
+	if at.Node == "" {
+		w = removed
+	} else {
+		know(at.Request.Pod)
+	}
+	s.tell(w, at)
 	delete(s.pods, name)
 }
 

@@ -1,7 +1,6 @@
 package tenant
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,21 +53,14 @@ func (f *findings) divide(n *ledger.Node, c *ledger.Card) {
 		if strangers := func(o ledger.Holder) bool { return o.Pod != h.Pod && !n.Boundary.MayShare(h.Tenant, o.Tenant) }; !slices.ContainsFunc(c.Holders, strangers) {
 			continue
 		}
-		div.pods = append(div.pods, fmt.Sprintf("%s (%s)", podName(n, h.Pod), tenantName(h.Tenant)))
+		pod := n.Hold(h.Pod)
+		div.pods = append(div.pods, fmt.Sprintf("%s/%s (%s)", pod.Namespace, pod.Name, tenantName(h.Tenant)))
 		tenants[h.Tenant] = struct{}{}
 	}
 	f.divisions = append(f.divisions, div)
 	for tenant := range tenants {
 		f.beside[string(tenant)] = append(f.beside[string(tenant)], fmt.Sprintf("%s of node %s", c.ID, n.ID))
 	}
-}
-
-// podName returns namespace and name of a pod that holds something of the node.
-func podName(n *ledger.Node, pod gpu.PodID) string {
-	if i, ok := slices.BinarySearchFunc(n.Holds, pod, func(h *ledger.Hold, pod gpu.PodID) int { return cmp.Compare(h.Pod, pod) }); ok {
-		return n.Holds[i].Namespace + "/" + n.Holds[i].Name
-	}
-	return string(pod)
 }
 
 func tenantName(t gpu.TenantID) string {
@@ -103,15 +95,6 @@ func excesses(limits []gpu.Limit, spent gpu.Spending) (over []string) {
 		}
 	}
 	return over
-}
-
-// used sums up what is held of each measure.
-func used(s gpu.Spending) map[gpu.Measure]int64 {
-	sums := map[gpu.Measure]int64{}
-	for _, m := range []gpu.Measure{gpu.Devices, gpu.Memory, gpu.Compute} {
-		sums[m] = (&gpu.Limit{Measure: m}).Of(s)
-	}
-	return sums
 }
 
 // owned counts the namespaces that belong to the Tenant, and to nobody else.

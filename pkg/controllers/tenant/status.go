@@ -22,11 +22,10 @@ const (
 
 // status returns what the Tenant's status should be. Conditions of others stay.
 func (f *findings) status(t *v1alpha1.Tenant, law *kube.Law, spent gpu.Spending, now time.Time) v1alpha1.TenantStatus {
-	sums := used(spent)
 	s := v1alpha1.TenantStatus{
 		ObservedGeneration: t.Generation,
 		NamespaceCount:     int32(owned(law.Directory, t.Name)),
-		Used:               v1alpha1.TenantUsed{Cards: sums[gpu.Devices], MemoryMiB: sums[gpu.Memory], Cores: sums[gpu.Compute]},
+		Used:               v1alpha1.TenantUsed{Cards: spent.Sum(gpu.Devices), MemoryMiB: spent.Sum(gpu.Memory), Cores: spent.Sum(gpu.Compute)},
 		Conditions:         slices.Clone(t.Status.Conditions),
 	}
 	for _, c := range f.conditions(t, law, spent) {
