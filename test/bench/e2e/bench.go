@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"slices"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -14,6 +16,8 @@ import (
 // Config says how much is measured.
 type Config struct {
 	Nodes, Pods, Rounds int
+	// Only are the configurations that are measured; none: all of them.
+	Only []string
 	// Noop is a program that calls ServeNoop.
 	Noop func(mode Mode, address, kubeconfig string) *exec.Cmd
 	Say  func(format string, args ...any)
@@ -23,6 +27,11 @@ type Config struct {
 func (c Config) Validate() error {
 	if c.Rounds < 1 {
 		return fmt.Errorf("%d rounds: want at least 1", c.Rounds)
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(setups(), name) {
+			return fmt.Errorf("only: there is no configuration %q; there are %v", name, setups())
+		}
 	}
 	return fits(c.Nodes, c.Pods)
 }
@@ -34,17 +43,26 @@ const (
 	noopAll = "noop-all"
 	noopOne = "noop-one"
 	ours    = "ours"
+	fenced  = "fenced" // ours with the chart's policies in force, and an epoch
 )
 
-func setups() []string { return []string{none, bare, noopAll, noopOne, ours} }
+func setups() []string { return []string{none, bare, noopAll, noopOne, ours, fenced} }
 
 // setup is one configuration.
 type setup struct {
 	name     string
 	ours     bool
+	policed  bool                        // the chart's policies are in force
 	config   []byte                      // of kube-scheduler
 	extender func(context.Context) error // starts it
 }
+
+// asReleased is how the extender's flags have replicas agree by default. It is told
+// of here, since what starts an extender has it decide alone.
+var asReleased = cluster.Election{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 500 * time.Millisecond, FenceDelay: time.Second}
+
+// chartPolicies are what the chart has the API server check.
+var chartPolicies = []string{"heteroflow.io_epochs.yaml", "policy-authorproof.yaml", "policy-fence.yaml"}
 
 type bench struct {
 	Config
@@ -86,6 +104,9 @@ func (b *bench) rounds(ctx context.Context, all []setup) (*Report, error) {
 	report := &Report{}
 	for n := range b.Rounds {
 		for _, s := range all {
+			if len(b.Only) > 0 && !slices.Contains(b.Only, s.name) {
+				continue
+			}
 			r, err := b.round(ctx, s, b.Pods)
 			if err != nil {
 				return nil, fmt.Errorf("round %d of %s: %w", n+1, s.name, err)
@@ -112,6 +133,9 @@ func (b *bench) setups() ([]setup, error) {
 		{name: noopOne, config: with, extender: b.noop(One)},
 		{name: ours, config: with, ours: true, extender: func(ctx context.Context) error {
 			return b.cluster.StartExtender(ctx, cluster.Extender{})
+		}},
+		{name: fenced, config: with, ours: true, policed: true, extender: func(ctx context.Context) error {
+			return b.cluster.StartExtender(ctx, cluster.Extender{Elect: asReleased})
 		}},
 	}, nil
 }

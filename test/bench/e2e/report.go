@@ -47,9 +47,18 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	binds := r.binds()
 	fmt.Fprintf(w, "binds of ours: %s\n\n", describe(binds))
-	_, err := fmt.Fprintf(w, "ratio ours/none: %.2f\nratio ours/bare: %.2f\nratio ours/noop: %.2f\nratio ours/noop-one: %.2f\nconflicts: %d of %d binds\nlost: %d\n",
-		r.ratio(none), r.ratio(bare), r.ratio(noopAll), r.ratio(noopOne), binds.Conflicts(), binds.Binds(), r.Lost())
+	for _, pair := range [][2]string{{ours, none}, {ours, bare}, {ours, noopAll}, {ours, noopOne}, {fenced, ours}} {
+		if one, other := r.rate(pair[0]), r.rate(pair[1]); one > 0 && other > 0 {
+			fmt.Fprintf(w, "ratio %s/%s: %.2f\n", pair[0], pair[1], one/other)
+		}
+	}
+	_, err := fmt.Fprintf(w, "conflicts: %d of %d binds\nlost: %d\n", binds.Conflicts(), binds.Binds(), r.Lost())
 	return err
+}
+
+// setups are the configurations that were measured, in their order.
+func (r *Report) setups() []string {
+	return slices.DeleteFunc(setups(), func(name string) bool { return len(r.of(name)) == 0 })
 }
 
 // of are the rounds of one configuration.
@@ -61,17 +70,10 @@ func (r *Report) rate(name string) float64 {
 	return median(each(r.of(name), func(round Round) float64 { return round.Rate }))
 }
 
-func (r *Report) ratio(to string) float64 {
-	if r.rate(to) == 0 {
-		return 0
-	}
-	return r.rate(ours) / r.rate(to)
-}
-
 func (r *Report) binds() Outcomes {
 	sum := Outcomes{}
-	for _, round := range r.of(ours) {
-		sum.add(round.Binds)
+	for i := range r.Rounds {
+		sum.add(r.Rounds[i].Binds)
 	}
 	return sum
 }
@@ -89,7 +91,7 @@ func describe(o Outcomes) string {
 
 func (r *Report) rates(w io.Writer) {
 	row(w, "", "pods/s", "middle 80 %", "each round")
-	for _, name := range setups() {
+	for _, name := range r.setups() {
 		rounds := r.of(name)
 		rates := each(rounds, func(round Round) string { return fmt.Sprintf("%.1f", round.Rate) })
 		mid := median(each(rounds, func(round Round) float64 { return round.Middle }))
@@ -99,7 +101,7 @@ func (r *Report) rates(w io.Writer) {
 
 func (r *Report) processorTime(w io.Writer) {
 	row(w, append([]string{"processor seconds of a round"}, processes()...)...)
-	for _, name := range setups() {
+	for _, name := range r.setups() {
 		r.perProcess(w, name, processes(), func(uses []Use) string {
 			return fmt.Sprintf("%.1f", median(each(uses, func(u Use) float64 { return u.CPU.Seconds() })))
 		})
@@ -109,7 +111,7 @@ func (r *Report) processorTime(w io.Writer) {
 func (r *Report) memory(w io.Writer) {
 	shown := processes()[:3] // of the others nobody asks
 	row(w, append([]string{"memory in MiB, at the end / at most"}, shown...)...)
-	for _, name := range setups() {
+	for _, name := range r.setups() {
 		r.perProcess(w, name, shown, func(uses []Use) string {
 			peaks := each(uses, func(u Use) int { return u.Peak })
 			return fmt.Sprintf("%d / %d", median(each(uses, func(u Use) int { return u.Resident }))/1024, slices.Max(peaks)/1024)

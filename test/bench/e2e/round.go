@@ -30,6 +30,11 @@ func (b *bench) round(ctx context.Context, s setup, pods int) (r Round, err erro
 	if r.Load, err = proc.Load(); err != nil {
 		return r, err
 	}
+	if s.policed {
+		if err := b.cluster.Install(ctx, chartPolicies...); err != nil {
+			return r, fmt.Errorf("install the policies: %w", err)
+		}
+	}
 	if err := create(ctx, b.client, pods); err != nil {
 		return r, fmt.Errorf("create pods: %w", err)
 	}
@@ -42,6 +47,11 @@ func (b *bench) round(ctx context.Context, s setup, pods int) (r Round, err erro
 	b.cluster.StopExtender()
 	if err := remove(ctx, b.client, pods); err != nil {
 		return r, fmt.Errorf("remove pods: %w", err)
+	}
+	if s.policed {
+		if err := b.cluster.Repeal(ctx); err != nil {
+			return r, fmt.Errorf("take the policies away: %w", err)
+		}
 	}
 	return r, nil
 }

@@ -42,6 +42,10 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&config.Nodes, "nodes", 1000, "how many nodes of 8 cards")
 	fs.IntVar(&config.Pods, "pods", 3000, "how many pods in a round, half slices, half whole cards")
 	fs.IntVar(&config.Rounds, "rounds", 3, "how often each configuration has its turn")
+	fs.Func("only", "the configurations that are measured, by their names with commas between them; all if not given", func(text string) error {
+		config.Only = strings.Split(text, ",")
+		return nil
+	})
 	commit := fs.String("commit", "unknown", "what is measured, for the record")
 	if err := fs.Parse(args); err != nil {
 		return err

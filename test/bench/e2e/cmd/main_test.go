@@ -14,6 +14,7 @@ func TestRefusesBeforeAnythingStarts(t *testing.T) {
 		"no nodes":          {[]string{"--nodes", "0"}, "0 nodes"},
 		"too many pods":     {[]string{"--nodes", "10", "--pods", "500"}, "more than four fifths"},
 		"no rounds":         {[]string{"--rounds", "0"}, "0 rounds"},
+		"no such setup":     {[]string{"--only", "ours,fast"}, `"fast"`},
 		"an argument":       {[]string{"quick"}, `"quick"`},
 		"no number":         {[]string{"--pods", "many"}, "-pods"},
 		"an idle extender":  {[]string{"noop", "some", "127.0.0.1:0", "none"}, `"some"`},
