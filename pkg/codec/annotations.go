@@ -61,33 +61,28 @@ var wishes = [...]wish{
 		key: AnnotationPriority, read: judge(judgePriority),
 		value: "0..100, higher first; lowered, with a warning, to what the namespace's Tenant allows (`spec.maxPriority`)", absent: "that of the pod's priorityClassName, else 50",
 	}, {
-		key: AnnotationTaskType, read: judge(among(training, "inference", "batch")),
+		key: AnnotationTaskType, read: word(func(r *gpu.Request) *gpu.TaskType { return &r.Type }, gpu.Training, gpu.Inference, gpu.Batch),
 		value: "`training`, `inference`, `batch`", absent: "`batch`",
-		yet: notYet,
+		yet: "only the choice among nodes with and without RDMA goes by it",
 	}, {
 		key: AnnotationPreemptible, read: judge(among(yes, no)),
 		value: "`true`, `false`; `true` does not go with `training`", absent: "`false`",
 		yet: notYet,
 	}, {
-		key: AnnotationNVLink, read: insisting(gpu.NVLinkUnsatisfied, severalCards),
-		value: "`required`, `preferred`", absent: "`preferred`",
-		yet: "`required` for a container of several cards is refused on every node (`NVLinkUnsatisfied`): links are not read; `preferred` is " + notYet,
+		key: AnnotationNVLink, read: readNVLink,
+		value: "`required`: the cards of each container are of one NVLink domain (`NVLinkUnsatisfied`); nodes that do not tell how their cards are joined pass. `preferred`", absent: "`preferred`",
 	}, {
-		key: AnnotationRDMA, read: insisting(gpu.RDMAUnsupported, always),
-		value: "`required`, `preferred`", absent: "neutral",
-		yet: "`required` is refused on every node (`RDMAUnsupported`); `preferred` is " + notYet,
+		key: AnnotationRDMA, read: word(func(r *gpu.Request) *gpu.Wish { return &r.RDMA }, gpu.Required, gpu.Preferred),
+		value: "`required`: no node that says it has none; `preferred`", absent: "neutral",
 	}, {
-		key: AnnotationRegion, read: judge(judgeLabelValue),
+		key: AnnotationRegion, read: labelValue(func(r *gpu.Request) *string { return &r.Region }),
 		value: "preferred location, a label value", absent: "none",
-		yet: notYet,
 	}, {
-		key: AnnotationZone, read: judge(judgeLabelValue),
+		key: AnnotationZone, read: labelValue(func(r *gpu.Request) *string { return &r.Zone }),
 		value: "the same", absent: "none",
-		yet: notYet,
 	}, {
-		key: AnnotationRack, read: judge(judgeLabelValue),
+		key: AnnotationRack, read: labelValue(func(r *gpu.Request) *string { return &r.Rack }),
 		value: "the same", absent: "none",
-		yet: notYet,
 	}, {
 		key: AnnotationNodePolicy, aliases: []string{"hami.io/node-scheduler-policy"},
 		read:  layout(func(r *gpu.Request) *gpu.Policy { return &r.NodePolicy }),

@@ -183,6 +183,16 @@ func text(err error) string {
 	return err.Error()
 }
 
+func TestNVLinkOfAPod(t *testing.T) {
+	for value, want := range map[string]bool{"required": true, "preferred": false} {
+		r, err := Request(podWith(app("main", "heteroflow.io/gpu", "2"), annotated("heteroflow.io/nvlink", value)), policy.Default())
+		sameFaults(t, err)
+		if r.NVLink != want || r.Unmet != "" {
+			t.Errorf("%s: required %t, unmet %q", value, r.NVLink, r.Unmet)
+		}
+	}
+}
+
 // What no node can vouch for must not be as good as met.
 func TestUnmet(t *testing.T) {
 	two, one := []string{"heteroflow.io/gpu", "2"}, []string{"nvidia.com/gpumem", "100"}
@@ -192,15 +202,12 @@ func TestUnmet(t *testing.T) {
 		want        gpu.Reason
 	}{
 		"nothing":                    {two, nil, ""},
-		"NVLink for two":             {two, []string{"heteroflow.io/nvlink", "required"}, gpu.NVLinkUnsatisfied},
-		"NVLink for one":             {one, []string{"heteroflow.io/nvlink", "required"}, ""},
-		"NVLink would be nice":       {two, []string{"heteroflow.io/nvlink", "preferred"}, ""},
-		"RDMA":                       {one, []string{"heteroflow.io/rdma", "required"}, gpu.RDMAUnsupported},
-		"RDMA would be nice":         {one, []string{"heteroflow.io/rdma", "preferred"}, ""},
+		"NVLink, as nodes tell":      {two, []string{"heteroflow.io/nvlink", "required"}, ""},
+		"RDMA, for which nodes can":  {one, []string{"heteroflow.io/rdma", "required"}, ""},
 		"a group":                    {one, []string{"heteroflow.io/task-group", "train"}, gpu.GangIncomplete},
 		"a port":                     {one, []string{"heteroflow.io/ports", "1"}, gpu.InsufficientPorts},
 		"no port":                    {one, []string{"heteroflow.io/ports", "0"}, ""},
-		"the first of them is named": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.NVLinkUnsatisfied},
+		"the first of them is named": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.RDMAUnsupported},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -329,14 +336,21 @@ func TestAnnotationsOfAuthors(t *testing.T) {
 		"an empty one beside another": {[]string{"hami.io/gpu-type", "", "nvidia.com/use-gputype", "A100"}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{"A100"}}},
 		"what is only checked": {
 			[]string{
-				"heteroflow.io/priority", "100", "heteroflow.io/task-type", "training", "heteroflow.io/preemptible", "false", "heteroflow.io/region", "eu-1",
-				"heteroflow.io/max-runtime", "2h", "heteroflow.io/borrow", "true", "heteroflow.io/preempt-signal", "SIGUSR1", "heteroflow.io/model", "m",
+				"heteroflow.io/priority", "100", "heteroflow.io/preemptible", "false", "heteroflow.io/max-runtime", "2h", "heteroflow.io/borrow", "true", "heteroflow.io/preempt-signal", "SIGUSR1", "heteroflow.io/model", "m",
 			},
 			gpu.Request{NUMA: gpu.NoNUMA},
 		},
 		"wishes that exclude each other, of a pod that was let in": {
-			[]string{"heteroflow.io/task-type", "training", "heteroflow.io/preemptible", "true"}, gpu.Request{NUMA: gpu.NoNUMA},
+			[]string{"heteroflow.io/task-type", "training", "heteroflow.io/preemptible", "true"}, gpu.Request{NUMA: gpu.NoNUMA, Type: gpu.Training},
 		},
+		"a place": {
+			[]string{"heteroflow.io/region", "eu", "heteroflow.io/zone", " eu-1 ", "heteroflow.io/rack", "r.7"},
+			gpu.Request{NUMA: gpu.NoNUMA, Region: "eu", Zone: "eu-1", Rack: "r.7"},
+		},
+		"RDMA required":       {[]string{"heteroflow.io/rdma", "required"}, gpu.Request{NUMA: gpu.NoNUMA, RDMA: gpu.Required}},
+		"RDMA preferred":      {[]string{"heteroflow.io/rdma", "preferred"}, gpu.Request{NUMA: gpu.NoNUMA, RDMA: gpu.Preferred}},
+		"training":            {[]string{"heteroflow.io/task-type", "training"}, gpu.Request{NUMA: gpu.NoNUMA, Type: gpu.Training}},
+		"inference":           {[]string{"heteroflow.io/task-type", "inference"}, gpu.Request{NUMA: gpu.NoNUMA, Type: gpu.Inference}},
 		"card policy of HAMi": {[]string{"hami.io/gpu-scheduler-policy", "binpack"}, gpu.Request{NUMA: gpu.NoNUMA, CardPolicy: gpu.Binpack}},
 		"the scheduler's own, on a copy of a bound pod": {
 			[]string{

@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,10 +12,12 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/policy"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // Facts reads what a node says of itself. A node without any inventory has no
-// cards; one whose inventory cannot be read has none either, and an error.
+// cards; one whose inventory cannot be read has none either, and an error. One
+// whose topology cannot be read has its cards, and ErrTopology.
 func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 	f := ledger.Facts{
 		ID:               gpu.NodeID(node.Name),
@@ -23,6 +27,8 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 		Memory:           gpu.Bytes(value(node.Status.Allocatable[corev1.ResourceMemory])),
 		BootID:           node.Status.NodeInfo.BootID,
 		Dedicated:        node.Labels[TenantLabel],
+		Location:         topology.Location{Region: node.Labels[LabelRegion], Zone: node.Labels[LabelZone], Rack: node.Labels[LabelRack]},
+		RDMA:             remoteMemory(node.Labels),
 	}
 	cards, err := readInventory(node)
 	if err == nil {
@@ -35,6 +41,9 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 	size(&f, s)
 	cordon(&f, node.Annotations[AnnotationCordon])
 	cordon(&f, node.Annotations[AnnotationHAMiCordon])
+	if err := connect(&f, node); err != nil {
+		return f, fmt.Errorf("%w of node %s: %w", ErrTopology, node.Name, err)
+	}
 	return f, nil
 }
 
@@ -48,6 +57,29 @@ func ready(node *corev1.Node) bool {
 }
 
 func preferNoSchedule(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+
+// remoteMemory reads what the labels say of RDMA. What cannot be read says nothing,
+// and neither does a speed alone.
+func remoteMemory(labels map[string]string) (r ledger.RDMA) {
+	said := ours(labels, LabelRDMA)
+	able, err := strconv.ParseBool(said)
+	if err != nil {
+		return r
+	}
+	r.Stated, r.Able = true, able
+	if gbps, err := wholeUpTo(ours(labels, LabelRDMASpeed), mostGbps); able && err == nil {
+		r.Gbps = gbps
+	}
+	return r
+}
+
+// mostGbps is far beyond any link; a speed in Mbps may stand there by mistake.
+const mostGbps = 10000
+
+// ours returns the label of that key, or of the same without our prefix.
+func ours(labels map[string]string, key string) string {
+	return cmp.Or(labels[key], labels[strings.TrimPrefix(key, own)])
+}
 
 // size works out what slices may take of each card. Those that a device plugin
 // gives out stay as they are: HAMi has kept back and overcommitted before it

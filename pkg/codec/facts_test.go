@@ -10,6 +10,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/policy"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 type nodeChange func(*corev1.Node)
@@ -299,5 +300,43 @@ func TestIndexesThatMayRepeat(t *testing.T) {
 	sameFaults(t, err)
 	if len(got.Cards) != 4 {
 		t.Errorf("%d cards, want 4", len(got.Cards))
+	}
+}
+
+func TestFactsOfPlaceAndRDMA(t *testing.T) {
+	able := func(gbps int) ledger.RDMA { return ledger.RDMA{Stated: true, Able: true, Gbps: gbps} }
+	tests := map[string]struct {
+		labels []string
+		place  topology.Location
+		rdma   ledger.RDMA
+	}{
+		"none": {},
+		"all": {
+			[]string{"topology.kubernetes.io/region", "eu", "topology.kubernetes.io/zone", "eu-1", "heteroflow.io/rack", "r7", "heteroflow.io/rdma", "true", "heteroflow.io/rdma-speed", "200"},
+			topology.Location{Region: "eu", Zone: "eu-1", Rack: "r7"}, able(200),
+		},
+		"other racks are not ours": {labels: []string{"rack", "r7", "example.com/rack", "r8"}},
+		"bare names":               {labels: []string{"rdma", "true", "rdma-speed", "100"}, rdma: able(100)},
+		"ours before the bare":     {labels: []string{"rdma", "true", "heteroflow.io/rdma", "false"}, rdma: ledger.RDMA{Stated: true}},
+		"no speed of what is not":  {labels: []string{"rdma", "false", "rdma-speed", "100"}, rdma: ledger.RDMA{Stated: true}},
+		"a speed alone":            {labels: []string{"rdma-speed", "100"}},
+		"neither true nor false":   {labels: []string{"heteroflow.io/rdma", "yes", "rdma-speed", "100"}},
+		"empty":                    {labels: []string{"heteroflow.io/rdma", ""}},
+		"in another case":          {labels: []string{"rdma", "True"}, rdma: able(0)},
+		"a speed with its unit":    {labels: []string{"rdma", "true", "rdma-speed", "100Gbps"}, rdma: able(0)},
+		"a speed below 0":          {labels: []string{"rdma", "true", "rdma-speed", "-100"}, rdma: able(0)},
+		"a speed beyond any":       {labels: []string{"rdma", "true", "rdma-speed", "100000"}, rdma: able(0)},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f, err := Facts(nodeWith(labelled(tc.labels...)), policy.Default())
+			sameFaults(t, err)
+			if diff := cmp.Diff(tc.place, f.Location); diff != "" {
+				t.Errorf("place (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.rdma, f.RDMA); diff != "" {
+				t.Errorf("RDMA (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -78,9 +78,24 @@ const TenantLabel = own + "tenant"
 // Annotations on a node.
 const (
 	AnnotationDevices    = own + "devices"
+	AnnotationTopology   = own + "gpu-topology"
 	AnnotationCordon     = own + "device-cordon"
 	AnnotationHAMiCordon = "hami.io/device-cordon"
+	AnnotationHAMiScore  = "hami.io/node-nvidia-score"
 )
+
+// Labels on a node that say where it is and how its network is. People write the
+// last two without our prefix as well.
+const (
+	LabelRegion    = corev1.LabelTopologyRegion
+	LabelZone      = corev1.LabelTopologyZone
+	LabelRack      = own + "rack"
+	LabelRDMA      = own + "rdma"
+	LabelRDMASpeed = own + "rdma-speed" // Gbps
+)
+
+// LabelJobID on a pod names the training job that it is part of.
+const LabelJobID = "ai.training/job-id"
 
 // isOurs reports whether a key of a pod or a node is one of ours.
 func isOurs(key string) bool { return strings.HasPrefix(key, own) }

@@ -63,7 +63,9 @@ func Placement(pod *corev1.Pod) gpu.Placement {
 	p.CPU, p.Memory = mainResources(pod)
 	_, grants, err := allocated(pod)
 	p.Grants = grants
-	if err != nil {
+	if err == nil {
+		p.Group = groupOf(pod)
+	} else {
 		p.Foreign = foreign(pod, !errors.Is(err, errNone))
 	}
 	return p

@@ -8,7 +8,7 @@ import corev1 "k8s.io/api/core/v1"
 // ReadOfNode reports whether Facts goes by a node's annotation of that key.
 func ReadOfNode(annotation string) bool {
 	switch annotation {
-	case AnnotationDevices, AnnotationCordon, AnnotationHAMiCordon:
+	case AnnotationDevices, AnnotationCordon, AnnotationHAMiCordon, AnnotationTopology, AnnotationHAMiScore:
 		return true
 	}
 	for i := range forms {
@@ -20,11 +20,11 @@ func ReadOfNode(annotation string) bool {
 }
 
 // ReadOfBound reports whether Placement, Ours, BoundIn or Shown go by a bound pod's
-// annotation of that key. Of its labels they go by BoundByLabel alone. Of a pod
-// that is not bound, Request judges every one.
+// annotation of that key. Of its labels they go by BoundByLabel and LabelJobID, of
+// its owners by OwningJob. Of a pod that is not bound, Request judges every one.
 func ReadOfBound(annotation string) bool {
 	switch annotation {
-	case AnnotationAllocation, AnnotationHAMiNode, AnnotationEpoch, corev1.MirrorPodAnnotationKey:
+	case AnnotationAllocation, AnnotationHAMiNode, AnnotationEpoch, AnnotationTaskGroup, corev1.MirrorPodAnnotationKey:
 		return true
 	}
 	return injected(annotation)

@@ -28,7 +28,7 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 	if len(found) == 0 && err == nil {
 		return r, nil
 	}
-	r.Asks = found
+	r.Asks, r.Group = found, groupOf(pod)
 	err = errors.Join(err, number(found, pod.Annotations[AnnotationContainers]))
 	ignored := append(idleFaults(pod), strays(pod, pod.Annotations, pod.Labels, true)...)
 	if err := errors.Join(err, errors.Join(ignored...), readAnnotations(&r, pod.Annotations)); err != nil {

@@ -108,26 +108,21 @@ func yesOrNo(field func(*gpu.Request) *bool) func(*gpu.Request, string) error {
 	}
 }
 
-// insisting reads how much something is wanted that no node can vouch for: it
-// cannot be had by those who require it, if it matters to them at all.
-func insisting(reason gpu.Reason, matters func(*gpu.Request) bool) func(*gpu.Request, string) error {
+func readNVLink(r *gpu.Request, value string) error {
+	r.NVLink = gpu.Wish(value) == gpu.Required
+	return among(gpu.Required, gpu.Preferred)(value)
+}
+
+// word reads one of these words.
+func word[T ~string](field func(*gpu.Request) *T, words ...T) func(*gpu.Request, string) error {
 	return func(r *gpu.Request, value string) error {
-		if value == required && matters(r) {
-			unmet(r, reason)
-		}
-		return among(required, "preferred")(value)
+		*field(r) = T(value)
+		return among(words...)(value)
 	}
 }
 
 // unmet notes a hard wish; the first one counts.
 func unmet(r *gpu.Request, reason gpu.Reason) { r.Unmet = cmp.Or(r.Unmet, reason) }
-
-func always(*gpu.Request) bool { return true }
-
-// severalCards reports whether there is anything to link.
-func severalCards(r *gpu.Request) bool {
-	return slices.ContainsFunc(r.Asks, func(a gpu.Ask) bool { return a.Count > 1 })
-}
 
 // topologyAware is a policy for which there is no plugin; the cluster's own
 // stands in for it.
@@ -189,11 +184,15 @@ func judgePriority(value string) error {
 	return err
 }
 
-func judgeLabelValue(value string) error {
-	if value == "" || len(content.IsLabelValue(value)) > 0 {
-		return fmt.Errorf("%s is not a label value: 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at each end", quoted(value))
+// labelValue reads the value that a label of a node is wished to have.
+func labelValue(field func(*gpu.Request) *string) func(*gpu.Request, string) error {
+	return func(r *gpu.Request, value string) error {
+		if value == "" || len(content.IsLabelValue(value)) > 0 {
+			return fmt.Errorf("%s is not a label value: 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at each end", quoted(value))
+		}
+		*field(r) = value
+		return nil
 	}
-	return nil
 }
 
 func judgeDuration(value string) error {

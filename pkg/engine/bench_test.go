@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/policy"
 )
 
 // pool is a cluster of so many nodes with eight cards each, of which every other
@@ -58,6 +60,34 @@ func BenchmarkScore(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Score(&r, ids)
+			}
+		})
+	}
+}
+
+// BenchmarkFilterOfGroup asks for a pod whose group is on 64 nodes in 16 racks,
+// under the default policy: its scores are worked out anew each time. Without a
+// group most is remembered.
+func BenchmarkFilterOfGroup(b *testing.B) {
+	const nodes, racks = 1213, 16
+	c, ids := pool(nodes)
+	cfg, pipe := c.cfg, policy.Default().Pipeline()
+	cfg.Pipeline = func() *pipeline.Pipeline { return pipe }
+	c.Engine = New(cfg)
+	for i, id := range ids {
+		f := inRack(id, i%racks)
+		f.Cards = cards(id, 8)
+		c.ledger.SetNode(f)
+		if i < 64 {
+			c.ledger.Confirm(gpu.Placement{Pod: "member-" + gpu.PodID(id), Node: id, Namespace: "ns", Group: "job"})
+		}
+	}
+	for _, group := range []gpu.GroupID{"", "nobody's", "job"} {
+		b.Run("group="+string(group), func(b *testing.B) {
+			r := in(group, pod("a", slice(500)))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Filter(&r, ids)
 			}
 		})
 	}

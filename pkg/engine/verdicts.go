@@ -53,7 +53,7 @@ type judge struct {
 // look goes on with a state of the same nodes.
 func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
 	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot), prices{}
-	j.cycle.Nodes = snapshot.Len()
+	j.cycle.Nodes, j.cycle.Peers = snapshot.Len(), pipeline.PeersOf(r.Group, snapshot)
 	if j.gate.Limit != nil {
 		j.dear.add(j.cycle.Purse, j.least)
 	}
@@ -88,11 +88,12 @@ func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict
 	return v
 }
 
-// total is the score of the node at that place.
+// total is the score of the node at that place. It is not remembered where other
+// nodes have a part in it.
 func (j *judge) total(i int) float64 {
 	n := j.snapshot.At(i)
 	at := j.memory(i, n)
-	if at == nil {
+	if at == nil || j.cycle.Peers.Any() {
 		return j.pipe.Total(j.cycle, n)
 	}
 	if !at.rated {
@@ -132,11 +133,15 @@ func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledge
 
 // keyOf tells requests apart by all that a plugin may look at, which is all but
 // who they are and who is served first. Their tenant counts, but not the namespace:
-// the same is true of all that belong to one. The number of nodes is how far a
-// search goes.
+// the same is true of all that belong to one. So does whether they have a group, but
+// not which: what is said by where its members are is not remembered. The number of
+// nodes is how far a search goes.
 func keyOf(r *gpu.Request, nodes int) string {
 	shape := *r
 	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
+	if shape.Group != "" {
+		shape.Group = "any"
+	}
 	return fmt.Sprintf("%d %+v", nodes, shape)
 }
 

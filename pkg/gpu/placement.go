@@ -44,6 +44,7 @@ type Placement struct {
 	Name      string
 	Node      NodeID
 	Tenant    TenantID // what the ledger holds says it itself, by the namespace
+	Group     GroupID  // with whom it works
 	CPU       MilliCPU
 	Memory    Bytes
 	Grants    []Grant

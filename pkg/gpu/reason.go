@@ -82,7 +82,7 @@ var reasons = [...]ReasonInfo{
 	{UUIDFiltered, "The node's cards are excluded by the pod's UUID lists.", "Check heteroflow.io/gpu-uuid-include and gpu-uuid-exclude.", "cards", true},
 	{NUMAUnsatisfied, "The NUMA node that was asked for has too few cards.", "Drop heteroflow.io/numa, or ask for fewer cards.", "cards", true},
 	{NVLinkUnsatisfied, "No NVLink domain of the node has enough free cards.", "Ask for fewer cards or make NVLink preferred.", "cards", false},
-	{RDMAUnsupported, "The node says that it has no RDMA.", "Use nodes labelled heteroflow.io/rdma=true or make RDMA preferred.", "", true},
+	{RDMAUnsupported, "The node says that it has no RDMA, or the policy wants it said and it says nothing.", "Use nodes labelled heteroflow.io/rdma=true or make RDMA preferred.", "", true},
 	{InsufficientGPUCount, "Too few cards are free.", "Wait until cards are given back, or ask for fewer.", "cards", false},
 	{InsufficientGPUMemory, "Too few cards have enough free memory.", "Wait until memory is given back, or ask for less.", "MiB", false},
 	{InsufficientGPUCores, "Too few cards have enough free compute.", "Wait until compute is given back, or ask for less.", "percent", false},

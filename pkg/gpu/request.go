@@ -23,6 +23,30 @@ const (
 	Spread  Policy = "spread"
 )
 
+// Wish is how much a pod wants something that it can run without; the empty one
+// says that it does not care.
+type Wish string
+
+// The wishes a pod may have.
+const (
+	Preferred Wish = "preferred"
+	Required  Wish = "required"
+)
+
+// TaskType is what kind of work a pod does; the empty one is Batch.
+type TaskType string
+
+// The kinds of work.
+const (
+	Training  TaskType = "training"
+	Inference TaskType = "inference"
+	Batch     TaskType = "batch"
+)
+
+// GroupID names pods that work together, across the cluster: a task group, a
+// training job, a Job. "" is no group.
+type GroupID string
+
 // Ask is what one container wants: Count different cards, each whole or each a
 // slice of the same size.
 type Ask struct {
@@ -119,6 +143,16 @@ type Request struct {
 	NotCards  []CardID // none of these
 	NUMA      int      // only cards on this NUMA node; NoNUMA: any
 	NUMABind  bool     // all cards on one NUMA node, whichever
+	// NVLink is required: the cards of each container are joined by links of the
+	// NVLink class, wherever it is known how cards are joined.
+	NVLink bool
+
+	Region string // where the pod would rather run; "": anywhere
+	Zone   string // likewise
+	Rack   string // likewise
+	RDMA   Wish
+	Type   TaskType
+	Group  GroupID // whom it wants to be near
 
 	NodePolicy Policy
 	CardPolicy Policy
@@ -134,6 +168,16 @@ type Request struct {
 func (r *Request) Wants(c *Card, suits func(*Ask, *Card) bool) bool {
 	for i := range r.Asks {
 		if suits(&r.Asks[i], c) {
+			return true
+		}
+	}
+	return false
+}
+
+// AsksForSeveral reports whether any container asks for more than one card.
+func (r *Request) AsksForSeveral() bool {
+	for i := range r.Asks {
+		if r.Asks[i].Count > 1 {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -41,7 +42,7 @@ type Books struct {
 	Forged func(pod *corev1.Pod, kind metrics.Forgery, text string)
 
 	mu     sync.Mutex            // held for each move, so that what it is based on still holds
-	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory; told once
+	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory or topology; told once
 	left   departures            // guarded by mu
 
 	forgeries forgeries // guarded by mu
@@ -56,7 +57,7 @@ func (b *Books) NodeSeen(node *corev1.Node) {
 	b.Ledger.SetNode(facts)
 }
 
-// inventory tells of an inventory that cannot be read, once until it changes:
+// inventory tells of an inventory or a topology that cannot be read, once until it changes:
 // nodes are seen with every heartbeat.
 func (b *Books) inventory(node gpu.NodeID, err error) {
 	if err == nil {
@@ -70,6 +71,10 @@ func (b *Books) inventory(node gpu.NodeID, err error) {
 		b.faults = map[gpu.NodeID]string{}
 	}
 	b.faults[node] = err.Error()
+	if errors.Is(err, codec.ErrTopology) {
+		b.Logger.Error(err, "topology cannot be read, how the node's cards are joined counts as not known", "node", node)
+		return
+	}
 	b.InventoryError()
 	b.Logger.Error(err, "inventory cannot be read, the node counts as having no cards", "node", node)
 }

@@ -20,13 +20,15 @@ import (
 //     at all (labels, taints);
 //   - a pod that waits for its node: what codec.Request and a Binding go by, all
 //     annotations among them, its wishes about nodes, and who has nominated which;
-//   - a bound pod: what codec.Placement goes by, its end, and its grace period;
+//   - a bound pod: what codec.Placement goes by (of one that is ours, with whom it
+//     works), its end, and its grace period;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
 //   - a Tenant: all but who has written which field of it.
 type slimmer struct {
-	lists lists
-	marks map[string]string // the labels of a pod that we have bound; never edited
+	lists  lists
+	marks  map[string]string // the labels of a pod that we have bound; never edited
+	groups marked
 }
 
 func newSlimmer() *slimmer {
@@ -126,13 +128,20 @@ func (s *slimmer) bound(p, slim *corev1.Pod) {
 		if value == p.Spec.NodeName {
 			value = p.Spec.NodeName // the string that is there already
 		}
+		if key == codec.AnnotationTaskGroup {
+			value = one(value)
+		}
 		if codec.ReadOfBound(key) {
 			put(&slim.Annotations, one(key), value)
 		}
 	}
+	job := p.Labels[codec.LabelJobID]
 	switch mark, ok := p.Labels[codec.BoundByLabel]; {
+	case mark == codec.BoundByValue && job != "":
+		slim.Labels = s.groups.labels(job)
 	case mark == codec.BoundByValue:
 		slim.Labels = s.marks
+		slim.OwnerReferences = s.groups.owners(codec.OwningJob(p))
 	case ok:
 		slim.Labels = map[string]string{codec.BoundByLabel: mark}
 	}

@@ -140,6 +140,13 @@ func somePod(t testing.TB, seed int64) *corev1.Pod {
 	if !choose(5) {
 		pod.Labels = map[string]string{codec.BoundByLabel: codec.BoundByValue, "app": "train", "heteroflow.io/typo": "x"}
 	}
+	if choose(4) {
+		put(&pod.Labels, codec.LabelJobID, "job")
+	}
+	if choose(2) {
+		rules := true
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "train", UID: "uid-train", Controller: &rules}}
+	}
 	if !choose(7) {
 		pod.Annotations = template.Annotations
 		pod.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
@@ -156,9 +163,9 @@ func someNode(seed int64) *corev1.Node {
 	node.Name = "n1"
 	switch seed % 4 {
 	case 0:
-		node.Annotations = map[string]string{codec.AnnotationDevices: devices, codec.AnnotationCordon: "GPU-a", "other": "x"}
+		node.Annotations = map[string]string{codec.AnnotationDevices: devices, codec.AnnotationCordon: "GPU-a", "other": "x", codec.AnnotationTopology: `{"links":[["GPU-a","GPU-b","NV4"]]}`}
 	case 1:
-		node.Annotations = map[string]string{nvidiaRegister: "GPU-a,10,40960,100,NVIDIA-A100,0,true,0,hami-core:", codec.AnnotationHAMiCordon: "GPU-a"}
+		node.Annotations = map[string]string{nvidiaRegister: "GPU-a,10,40960,100,NVIDIA-A100,0,true,0,hami-core:", codec.AnnotationHAMiCordon: "GPU-a", codec.AnnotationHAMiScore: `[{"uuid":"GPU-a","score":{"GPU-b":400}}]`}
 	case 2:
 		node.Labels = map[string]string{"nvidia.com/gpu.product": "A100", "nvidia.com/gpu.memory": "40960", "nvidia.com/gpu.replicas": "1"}
 	}
@@ -209,6 +216,8 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 		count("ended", r.Ended)
 		count("ours", r.Ours)
 		count("foreign", len(r.Placement.Foreign) > 0)
+		count("by label", strings.HasSuffix(string(r.Placement.Group), "=job"))
+		count("by owner", strings.HasSuffix(string(r.Placement.Group), "uid-train"))
 		count("invalid", r.Invalid != "")
 		count("asks", len(r.Request.Asks) > 0)
 		count("cpu", r.Placement.CPU > 0)
@@ -217,7 +226,7 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 		count("no fault", n.Fault == "<nil>")
 		count("taints", len(n.Taints) > 0)
 	}
-	for _, name := range []string{"active", "ended", "ours", "foreign", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints"} {
+	for _, name := range []string{"active", "ended", "ours", "foreign", "by label", "by owner", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints"} {
 		if seen[name] < someObjects/100 {
 			t.Errorf("%s: %d of %d", name, seen[name], someObjects)
 		}

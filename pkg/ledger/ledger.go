@@ -27,8 +27,9 @@ type Ledger struct {
 
 	fences map[gpu.NodeID][]gpu.CardID // guarded by mu; node, known or not -> cards closed by Fence; never empty, lists never edited
 
-	spent  spent  // guarded by mu; the sums over holds by account
-	census census // guarded by mu; the sums over holds by namespace
+	spent   spent   // guarded by mu; the sums over holds by account
+	census  census  // guarded by mu; the sums over holds by namespace
+	members members // guarded by mu; the nodes of holds by group
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
@@ -278,7 +279,7 @@ func (l *Ledger) Snapshot() Snapshot {
 			l.last.nodes[l.last.index[id]] = l.nodes[id]
 		}
 	}
-	l.last.rules, l.last.spent = l.rules, l.spent.share()
+	l.last.rules, l.last.spent, l.last.members = l.rules, l.spent.share(), l.members
 	clear(l.changed)
 	l.reshape = false
 	return l.last
@@ -296,15 +297,21 @@ func (l *Ledger) at(pod gpu.PodID) (*Hold, State) {
 
 // put enters h, in place of what the pod held on the same node.
 func (l *Ledger) put(h *Hold) {
-	l.spent.replace(l.holds[h.Pod], h, l.rules)
-	l.census.replace(l.holds[h.Pod], h)
+	old := l.holds[h.Pod]
+	l.spent.replace(old, h, l.rules)
+	l.census.replace(old, h)
 	l.holds[h.Pod] = h
 	if h.State.after(expire) == none {
 		l.lingering[h.Pod] = struct{}{}
 	} else {
 		delete(l.lingering, h.Pod)
 	}
-	l.set(h.Node, with(l.on(h.Node), h))
+	holds := with(l.on(h.Node), h)
+	l.set(h.Node, holds)
+	l.members = l.members.enter(h)
+	if old != nil && old.Group != h.Group {
+		l.members = l.members.leave(old, holds)
+	}
 }
 
 // drop takes h out.
@@ -313,7 +320,9 @@ func (l *Ledger) drop(h *Hold) {
 	l.census.replace(h, nil)
 	delete(l.holds, h.Pod)
 	delete(l.lingering, h.Pod)
-	l.set(h.Node, without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod }))
+	rest := without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod })
+	l.set(h.Node, rest)
+	l.members = l.members.leave(h, rest)
 }
 
 // on returns the holds on a node, known or not.

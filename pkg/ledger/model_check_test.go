@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -19,6 +20,11 @@ func (r *run) Check(t *rapid.T) {
 	}
 	for id, n := range s.Nodes() {
 		r.checkNode(t, id, n)
+	}
+	for _, g := range append(groups(), "") {
+		if diff := cmp.Diff(r.naive.members(g), s.Members(g), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("members of %q (-want +got):\n%s", g, diff)
+		}
 	}
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
@@ -140,6 +146,11 @@ func (r *run) CheckRebuilt(t *rapid.T) {
 		m, _ := again.Snapshot().Node(id)
 		if diff := cmp.Diff(n.Cards, m.Cards); diff != "" || n.UsedCPU != m.UsedCPU {
 			t.Fatalf("%s after a restart (-before +after):\n%s", id, diff)
+		}
+	}
+	for _, g := range groups() {
+		if diff := cmp.Diff(r.ledger.Snapshot().Members(g), again.Snapshot().Members(g), cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("members of %s after a restart (-before +after):\n%s", g, diff)
 		}
 	}
 	for _, account := range anyAccounts() {

@@ -78,6 +78,8 @@ func seed(t *testing.T) {
 
 func nodeIDs() []gpu.NodeID { return []gpu.NodeID{"n1", "n2"} }
 
+func groups() []gpu.GroupID { return []gpu.GroupID{"g", "h"} }
+
 func podIDs() []gpu.PodID { return []gpu.PodID{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"} }
 
 // cardIDsOf returns the cards that a node has, or may have.
@@ -173,6 +175,7 @@ func drawPlacement(t *rapid.T, pod gpu.PodID) gpu.Placement {
 		Pod: pod, Node: rapid.SampledFrom(nodeIDs()).Draw(t, "node"), CPU: 1, Memory: 10,
 		Namespace: rapid.SampledFrom(namespaces()).Draw(t, "namespace"),
 		Tenant:    rapid.SampledFrom([]gpu.TenantID{"u", "v", "forged", ""}).Draw(t, "tenant"), // as the pod's author says
+		Group:     rapid.SampledFrom(append(groups(), "")).Draw(t, "group"),
 	}
 	cards := cardIDsOf(p.Node)
 	if rapid.IntRange(0, 9).Draw(t, "stray") == 0 {

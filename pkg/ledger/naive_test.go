@@ -314,5 +314,16 @@ func (m *naive) removeNode(id gpu.NodeID) {
 	delete(m.nodes, id)
 }
 
+// members returns the nodes, known or not, with pods of the group; nobody is of "".
+func (m *naive) members(g gpu.GroupID) []gpu.NodeID {
+	on := map[gpu.NodeID]bool{}
+	for _, h := range m.pods {
+		if g != "" && h.p.Group == g {
+			on[h.p.Node] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(on))
+}
+
 // nodeIDs returns the known nodes in order.
 func (m *naive) nodeIDs() []gpu.NodeID { return slices.Sorted(maps.Keys(m.nodes)) }

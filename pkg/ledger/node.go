@@ -6,12 +6,15 @@ import (
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // Facts is what a node says of itself. It never changes once handed over.
 type Facts struct {
 	ID    gpu.NodeID
-	Cards []gpu.Card // SetNode orders them by Index, then ID
+	Cards []gpu.Card // SetNode puts them InOrder
+	// Links says how the cards are joined, by their places in that order.
+	Links topology.Links
 
 	Unavailable      bool // not ready, or unschedulable
 	PreferNoSchedule bool // carries a taint of that effect
@@ -20,18 +23,36 @@ type Facts struct {
 	Memory gpu.Bytes    // allocatable
 	BootID string       // "" if not known
 
+	Location topology.Location
+	RDMA     RDMA
+
 	// Dedicated is the label that keeps the node for a tenant; "" for a node that
 	// is for all.
 	Dedicated string
 }
 
+// RDMA is what a node says of remote direct memory access. The zero RDMA is that
+// it says nothing.
+type RDMA struct {
+	Stated bool // it says whether it has it
+	Able   bool // it has it
+	Gbps   int  // how fast; 0 if it does not say
+}
+
 // ordered returns the facts with their cards in order.
 func (f Facts) ordered() Facts {
-	f.Cards = slices.Clone(f.Cards)
-	slices.SortStableFunc(f.Cards, func(a, b gpu.Card) int {
+	f.Cards = InOrder(f.Cards)
+	return f
+}
+
+// InOrder returns the cards in the order that they have on a Node: by Index, then
+// ID.
+func InOrder(cards []gpu.Card) []gpu.Card {
+	cards = slices.Clone(cards)
+	slices.SortStableFunc(cards, func(a, b gpu.Card) int {
 		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
-	return f
+	return cards
 }
 
 // Holder is one pod on a card.

@@ -17,6 +17,7 @@ type Snapshot struct {
 	instead map[int]*Node      // place in nodes -> what stands there since With or Without; never edited
 	rules   Rules              // those in force; nil in the zero Snapshot
 	spent   spent              // shared, and so never edited
+	members members
 }
 
 // arrange returns the snapshot of these nodes.
@@ -116,6 +117,7 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 		return s, err
 	}
 	s.spent = s.spent.with(h, s.rules)
+	s.members = s.members.enter(h)
 	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, n.Boundary)), nil
 }
 
@@ -134,6 +136,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 	for _, h := range n.Holds {
 		if goes(h) {
 			s.spent = s.spent.without(h, s.rules)
+			s.members = s.members.leave(h, rest)
 		}
 	}
 	return s.replace(build(n.Facts, rest, n.Fences, n.Boundary))

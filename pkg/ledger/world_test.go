@@ -147,6 +147,11 @@ func freeze(s ledger.Snapshot) string {
 			panic(err)
 		}
 	}
+	for _, g := range groups() {
+		if err := out.Encode(s.Members(g)); err != nil {
+			panic(err)
+		}
+	}
 	for id, n := range s.Nodes() {
 		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.UsedCPU, n.UsedMemory} {
 			if err := out.Encode(part); err != nil {

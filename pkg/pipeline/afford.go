@@ -7,6 +7,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // Least returns what the request takes of quotas wherever it goes. What depends on
@@ -158,7 +159,7 @@ func Afford(p ledger.Purse, prices ...gpu.Spending) (refused Verdict) {
 
 // ways yields the choices of cards that there are on the narrowed node: the one
 // preferred, and where that makes a difference to quotas those on the smallest
-// cards, of each vendor by turns. If there is none it yields why.
+// cards, of each kinship by turns. If there is none it yields why.
 func (p *Pipeline) ways(c *Cycle, n *Candidate) iter.Seq2[[]gpu.Grant, Verdict] {
 	return func(yield func([]gpu.Grant, Verdict) bool) {
 		p.order(c, n)
@@ -166,8 +167,8 @@ func (p *Pipeline) ways(c *Cycle, n *Candidate) iter.Seq2[[]gpu.Grant, Verdict] 
 		if !yield(grants, v) || !v.OK() || n.uniform() {
 			return
 		}
-		for _, vendor := range n.vendors() {
-			n.thrifty(c.Request, vendor)
+		for _, k := range n.kinships() {
+			n.thrifty(c.Request, k)
 			if !yield(p.cfg.Pack.Pack(c, n)) {
 				return
 			}
@@ -188,25 +189,37 @@ func (n *Candidate) uniform() bool {
 	return true
 }
 
-// vendors returns those of the open cards, in order.
-func (n *Candidate) vendors() []gpu.Vendor {
-	all := make([]gpu.Vendor, len(n.Open))
+// kinship is what the cards of one container have in common.
+type kinship struct {
+	vendor gpu.Vendor
+	domain topology.Set
+}
+
+func (n *Candidate) kinship(place int) kinship {
+	return kinship{n.Node.Cards[place].Vendor, n.Domain(place)}
+}
+
+// kinships returns those of the open cards, in order.
+func (n *Candidate) kinships() []kinship {
+	all := make([]kinship, len(n.Open))
 	for k, i := range n.Open {
-		all[k] = n.Node.Cards[i].Vendor
+		all[k] = n.kinship(i)
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b kinship) int {
+		return cmp.Or(cmp.Compare(a.vendor, b.vendor), cmp.Compare(a.domain, b.domain))
+	})
 	return slices.Compact(all)
 }
 
-// thrifty orders the open cards: those of the vendor first, and those before the
+// thrifty orders the open cards: those of the kinship first, and those before the
 // others of which the request takes less.
-func (n *Candidate) thrifty(r *gpu.Request, v gpu.Vendor) {
+func (n *Candidate) thrifty(r *gpu.Request, k kinship) {
 	cards := n.Node.Cards
 	slices.SortFunc(n.Open, func(i, j int) int {
 		a, b := &cards[i].Card, &cards[j].Card
 		x, y := cost(r, a), cost(r, b)
 		return cmp.Or(
-			cmp.Compare(first(a.Vendor == v), first(b.Vendor == v)),
+			cmp.Compare(first(n.kinship(i) == k), first(n.kinship(j) == k)),
 			cmp.Compare(x.Memory, y.Memory),
 			cmp.Compare(x.Cores, y.Cores),
 			cmp.Compare(a.ID, b.ID),

@@ -16,6 +16,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // Verdict is an answer about one node. The zero Verdict accepts.
@@ -45,19 +46,35 @@ type Cycle struct {
 	// Judge does not look at it, so that a verdict about a node holds whatever has
 	// been spent elsewhere; see Prices.
 	Purse ledger.Purse
+	// Peers is where members of the request's group are. Scores alone may look at
+	// it: it changes without the node.
+	Peers Peers
 }
 
 // Candidate is one node under judgement, with the cards of it that are still
-// open to the request. Plugins narrow and order Open; nothing else changes.
+// open to the request. Plugins narrow and order Open, and filters demand what is
+// said of Linked; nothing else changes.
 type Candidate struct {
 	Node *ledger.Node
 	Open []int // places in Node.Cards
 	// JudgeOnly says that the verdict is all that is wanted: Pack need not
 	// return grants.
 	JudgeOnly bool
+	// Linked says that the cards of one container have to be of one NVLink domain.
+	Linked bool
 }
 
-// Filter takes cards, or the whole node, out of the running. When the cards
+// Domain returns the domain that the card at this place has to share with all
+// others of its container; where nothing is demanded it is the same for all.
+func (n *Candidate) Domain(place int) topology.Set {
+	if !n.Linked {
+		return 0
+	}
+	return n.Node.Links.Domain(place)
+}
+
+// Filter takes cards, or the whole node, out of the running, or says what cards
+// must have in common. When the cards
 // that are left are too few it says so with its own reason, so that the reason
 // reported is that of the step that took the last card needed.
 type Filter interface {
@@ -77,6 +94,25 @@ type Pack interface {
 type Score interface {
 	Name() string
 	Score(c *Cycle, n *ledger.Node) float64
+}
+
+// CardScore rates a node by the cards that the request would get there, as Assign
+// chooses them where no quota is in the way.
+type CardScore interface {
+	Name() string
+	Concerned
+	// Knows reports whether the node tells what the plugin goes by. If not it is
+	// Neutral, and no cards are chosen, which costs more than all else.
+	Knows(n *ledger.Node) bool
+	ScoreCards(c *Cycle, n *ledger.Node, grants []gpu.Grant) float64
+}
+
+// Concerned is implemented by scores of either kind that are about some requests
+// alone. For the others they do not count. That they find all nodes Neutral would
+// give the same order, but bring all totals nearer to each other: too near where
+// kube-scheduler is told 11 steps of them.
+type Concerned interface {
+	Concerns(r *gpu.Request) bool
 }
 
 // Place orders the open cards, the best first.

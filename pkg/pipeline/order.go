@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
@@ -21,4 +22,38 @@ func (n *Candidate) Sort(key func(*ledger.Card) float64) {
 			cmp.Compare(a.ID, b.ID),
 		)
 	})
+}
+
+// HardestFirst returns the asks in the order in which they are placed, the hardest first: what runs all the time before
+// ordinary init containers (they go where the others are), whole before slices,
+// many before few, large before small.
+func HardestFirst(r *gpu.Request) []*gpu.Ask {
+	asks := make([]*gpu.Ask, len(r.Asks))
+	for i := range r.Asks {
+		asks[i] = &r.Asks[i]
+	}
+	slices.SortFunc(asks, func(a, b *gpu.Ask) int {
+		return cmp.Or(
+			falseFirst(a.Role == gpu.Init, b.Role == gpu.Init),
+			falseFirst(!a.Whole, !b.Whole),
+			cmp.Compare(b.Count, a.Count),
+			cmp.Compare(b.Memory, a.Memory),
+			cmp.Compare(b.MemoryPercent, a.MemoryPercent),
+			cmp.Compare(b.Cores, a.Cores),
+			// Not the order in which they happen to be given.
+			cmp.Compare(a.Number, b.Number),
+			cmp.Compare(a.Container, b.Container),
+		)
+	})
+	return asks
+}
+
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

@@ -7,10 +7,11 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// Weighted is a score plugin with its weight. One with a Layout counts only for
-// requests of that layout: binpack and spread exclude each other.
+// Weighted is a score plugin, of either kind, with its weight. One with a Layout
+// counts only for requests of that layout: binpack and spread exclude each other.
 type Weighted struct {
 	Score  Score
+	Cards  CardScore // in place of Score
 	Weight float64
 	Layout gpu.Policy // "" counts for all
 }
@@ -22,6 +23,10 @@ type Config struct {
 	Scores  []Weighted
 	// Places has one way to order cards for each card policy.
 	Places map[gpu.Policy]Place
+	// Linked then orders the cards anew for requests that name no card policy and
+	// want several cards for one container, on nodes whose links are known; nil:
+	// they stay as they are.
+	Linked Place
 	// NodeLayout and CardLayout stand in where the pod names none.
 	NodeLayout gpu.Policy
 	CardLayout gpu.Policy
@@ -74,7 +79,7 @@ func (p *Pipeline) Assign(c *Cycle, n *ledger.Node) (gpu.Placement, Verdict) {
 	}
 	r := c.Request
 	return gpu.Placement{
-		Pod: r.Pod, Namespace: r.Namespace, Name: r.Name, Node: n.ID, Tenant: r.Tenant,
+		Pod: r.Pod, Namespace: r.Namespace, Name: r.Name, Node: n.ID, Tenant: r.Tenant, Group: r.Group,
 		CPU: r.CPU, Memory: r.Memory, Grants: grants,
 	}, Verdict{}
 }
@@ -101,6 +106,9 @@ func (p *Pipeline) order(c *Cycle, n *Candidate) {
 	if place := p.cfg.Places[layout(c.Request.CardPolicy, p.cfg.CardLayout)]; place != nil {
 		place.Place(c, n)
 	}
+	if p.cfg.Linked != nil && c.Request.CardPolicy == "" && n.Node.Links.Known() && c.Request.AsksForSeveral() {
+		p.cfg.Linked.Place(c, n)
+	}
 }
 
 // Rate returns the node's score, the weighted mean of its plugins' scores, and
@@ -118,11 +126,12 @@ func (p *Pipeline) Total(c *Cycle, n *ledger.Node) float64 {
 func (p *Pipeline) mean(c *Cycle, n *ledger.Node, tell func(Part)) float64 {
 	var sum, weights float64
 	want := layout(c.Request.NodePolicy, p.cfg.NodeLayout)
-	for _, w := range p.cfg.Scores {
-		if w.Layout != "" && w.Layout != want || w.Weight == 0 {
+	for i := range p.cfg.Scores {
+		w := &p.cfg.Scores[i]
+		if w.Layout != "" && w.Layout != want || w.Weight == 0 || !w.concerns(c.Request) {
 			continue
 		}
-		part := Part{Plugin: w.Score.Name(), Score: clamp(w.Score.Score(c, n)), Weight: w.Weight}
+		part := p.rated(c, n, w)
 		tell(part)
 		sum += part.Weight * part.Score
 		weights += part.Weight
@@ -131,6 +140,36 @@ func (p *Pipeline) mean(c *Cycle, n *ledger.Node, tell func(Part)) float64 {
 		return Neutral
 	}
 	return sum / weights
+}
+
+func (w *Weighted) concerns(r *gpu.Request) bool {
+	if w.Cards != nil {
+		return w.Cards.Concerns(r)
+	}
+	about, some := w.Score.(Concerned)
+	return !some || about.Concerns(r)
+}
+
+func (p *Pipeline) rated(c *Cycle, n *ledger.Node, w *Weighted) Part {
+	switch {
+	case w.Cards == nil:
+		return Part{w.Score.Name(), clamp(w.Score.Score(c, n)), w.Weight}
+	case !w.Cards.Knows(n):
+		return Part{w.Cards.Name(), Neutral, w.Weight}
+	}
+	return Part{w.Cards.Name(), clamp(w.Cards.ScoreCards(c, n, p.preferred(c, n))), w.Weight}
+}
+
+// preferred returns the cards that the request would get on the node if there were
+// no quotas; none where it does not fit.
+func (p *Pipeline) preferred(c *Cycle, n *ledger.Node) []gpu.Grant {
+	node := &Candidate{Node: n}
+	if v := p.narrow(c, node); !v.OK() {
+		return nil
+	}
+	p.order(c, node)
+	grants, _ := p.cfg.Pack.Pack(c, node)
+	return grants
 }
 
 // Shortlist is how many of the nodes that fit an answer names; 0 for all.

@@ -45,6 +45,9 @@ func drawWorld(t *rapid.T) world {
 			Mode: pick(t, "mode", gpu.ModeSlice, gpu.ModeSlice, gpu.ModeMIG), Isolation: pick(t, "isolation", gpu.IsolationSoft, gpu.IsolationSoft, gpu.IsolationNone),
 		})
 	}
+	if pick(t, "tells of links", false, true) {
+		w.facts.Links = drawLinks(t, w.facts.Cards)
+	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "earlier") {
 		p := gpu.Placement{Pod: gpu.PodID(fmt.Sprintf("earlier-%d", i)), Node: "n1", Namespace: pick(t, "namespace", "red", "red", "blue"), CPU: 1000}
 		if len(w.facts.Cards) > 0 {
@@ -65,7 +68,8 @@ func drawRequest(t *rapid.T) *gpu.Request {
 		Pod: "pod", Namespace: pick(t, "namespace", "red", "red", "blue"), Name: "pod", CPU: 5, Memory: 7,
 		Vendor:     pick(t, "gpu-type", "", "", "", gpu.Ascend),
 		NUMA:       pick(t, "numa", gpu.NoNUMA, gpu.NoNUMA, 0),
-		CardPolicy: pick(t, "card policy", "", gpu.Spread, gpu.Binpack),
+		CardPolicy: pick(t, "card policy", "", "", gpu.Spread, gpu.Binpack),
+		NVLink:     pick(t, "nvlink required", false, false, true),
 	}
 	if pick(t, "picky", false, false, true) {
 		r.Models = []string{"a100"}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -9,9 +10,13 @@ import (
 	"heteroflow.io/heteroflow/pkg/plugins/availability"
 	"heteroflow.io/heteroflow/pkg/plugins/binpack"
 	"heteroflow.io/heteroflow/pkg/plugins/gpufilter"
+	"heteroflow.io/heteroflow/pkg/plugins/network"
+	"heteroflow.io/heteroflow/pkg/plugins/nvlink"
+	"heteroflow.io/heteroflow/pkg/plugins/rdma"
 	"heteroflow.io/heteroflow/pkg/plugins/resourcefilter"
 	"heteroflow.io/heteroflow/pkg/plugins/spread"
 	"heteroflow.io/heteroflow/pkg/plugins/tenant"
+	"heteroflow.io/heteroflow/pkg/plugins/topology"
 )
 
 // alwaysOn lists the plugins that correctness rests on, in the order in which
@@ -20,25 +25,46 @@ func alwaysOn() []string {
 	return []string{availability.Name, gpufilter.Name, affinity.Name, tenant.Name, resourcefilter.Name}
 }
 
-func chosen() []string { return []string{spread.Name, binpack.Name} }
+func chosen() []string {
+	return []string{spread.Name, binpack.Name, topology.Name, nvlink.Name, rdma.Name, network.Name}
+}
 
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
 
 func known(name string) bool { return fixed(name) || slices.Contains(chosen(), name) }
+
+// readArgs has a plugin judge its arguments.
+func readArgs(name string, args []byte) error {
+	switch name {
+	case nvlink.Name:
+		_, err := nvlink.New(args)
+		return err
+	case rdma.Name:
+		return pipeline.ReadArgs(args, &rdma.Args{})
+	}
+	if a := string(args); a != "" && a != "{}" && a != "null" {
+		return errors.New("the plugin takes none")
+	}
+	return nil
+}
 
 // PluginNames lists every registered plugin.
 func PluginNames() []string { return append(alwaysOn(), chosen()...) }
 
 // Pipeline builds the pipeline that these settings ask for. They must be valid.
 func (s Settings) Pipeline() *pipeline.Pipeline {
-	return pipeline.New(pipeline.Config{
+	links, remote := s.nvlink(), s.rdma()
+	c := pipeline.Config{
 		Filters: []pipeline.Filter{
-			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{},
+			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{}, remote, links,
 		},
 		Pack: resourcefilter.Plugin{},
 		Scores: []pipeline.Weighted{
 			{Score: spread.Plugin{}, Weight: s.weight(spread.Name), Layout: gpu.Spread},
 			{Score: binpack.Plugin{}, Weight: s.weight(binpack.Name), Layout: gpu.Binpack},
+			{Score: topology.Plugin{}, Weight: s.share(topology.Name)},
+			{Score: remote, Weight: s.share(rdma.Name)},
+			{Score: network.Plugin{}, Weight: s.share(network.Name)},
 		},
 		Places: map[gpu.Policy]pipeline.Place{
 			gpu.Binpack: binpack.Plugin{},
@@ -47,7 +73,31 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 		NodeLayout: s.nodeLayout(),
 		CardLayout: gpu.Binpack,
 		Shortlist:  s.Shortlist,
-	})
+	}
+	if s.plugin(nvlink.Name).Enabled {
+		c.Scores = append(c.Scores, pipeline.Weighted{Cards: links, Weight: s.weight(nvlink.Name)})
+		c.Linked = links
+	}
+	return pipeline.New(c)
+}
+
+// nvlink returns the plugin. One that is off rates nothing and chooses no cards;
+// what a pod requires is required all the same.
+func (s Settings) nvlink() nvlink.Plugin {
+	p := s.plugin(nvlink.Name)
+	if !p.Enabled {
+		return nvlink.Plugin{}
+	}
+	links, _ := nvlink.New(p.Args) // valid, as all of the settings
+	return links
+}
+
+// rdma returns the plugin, which keeps to what pods require whether or not its score
+// is on.
+func (s Settings) rdma() rdma.Plugin {
+	var p rdma.Plugin
+	_ = pipeline.ReadArgs(s.plugin(rdma.Name).Args, &p.Args) // valid, as all of the settings
+	return p
 }
 
 // nodeLayout is binpack where it is enabled, even beside spread; none where
@@ -69,6 +119,14 @@ func (s Settings) weight(name string) float64 {
 		return p.Weight
 	}
 	return 1
+}
+
+// share is the weight of a plugin that is on; of one that is off, 0.
+func (s Settings) share(name string) float64 {
+	if p := s.plugin(name); p.Enabled {
+		return p.Weight
+	}
+	return 0
 }
 
 func (s Settings) plugin(name string) Plugin {

@@ -12,11 +12,14 @@ import (
 )
 
 func TestPluginNames(t *testing.T) {
-	want := []string{"availability", "gpu-filter", "affinity", "tenant", "resource-filter", "spread", "binpack"}
+	want := []string{"availability", "gpu-filter", "affinity", "tenant", "resource-filter", "spread", "binpack", "topology", "nvlink", "rdma", "network"}
 	if diff := cmp.Diff(want, PluginNames()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
+
+// layouts are the plugins of the defaults that exclude each other.
+func layouts() []Plugin { return Default().Plugins[:2] }
 
 // Spread and binpack exclude each other: who is in force, and with what weight.
 func TestPipelineLayouts(t *testing.T) {
@@ -34,12 +37,12 @@ func TestPipelineLayouts(t *testing.T) {
 		want    float64
 		parts   []pipeline.Part
 	}{
-		"default is spread":                {Default().Plugins, "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
+		"default is spread":                {layouts(), "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
 		"binpack beside spread wins":       {[]Plugin{spread(true, 1), binpack(true, 2)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 2}}},
 		"binpack alone":                    {[]Plugin{spread(false, 1), binpack(true, 1)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
 		"both off is neutral":              {[]Plugin{spread(false, 1), binpack(false, 1)}, "", 50, nil},
 		"neither named is neutral":         {nil, "", 50, nil},
-		"the pod asks for the other":       {Default().Plugins, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"the pod asks for the other":       {layouts(), gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
 		"the pod asks for what is off":     {[]Plugin{spread(false, 3), binpack(false, 1)}, gpu.Spread, 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 3}}},
 		"off without a weight weighs 1":    {nil, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
 		"on with weight 0 is neutral":      {[]Plugin{spread(true, 0)}, "", 50, nil},

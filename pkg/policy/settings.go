@@ -69,13 +69,18 @@ const (
 	InjectionDownwardAPI Injection = "downwardAPI"
 )
 
-// Default returns the settings that hold without a policy: spread, 10 % or
-// 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
+// Default returns the settings that hold without a policy: spread, and what goes by
+// what nodes tell of links and of places where they do; 10 % or 500 MiB a node kept
+// back, no overcommit, a shortlist of 16 nodes.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
 			{Name: "spread", Enabled: true, Weight: 1},
 			{Name: "binpack", Enabled: false, Weight: 1},
+			{Name: "topology", Enabled: true, Weight: 1},
+			{Name: "nvlink", Enabled: true, Weight: 1},
+			{Name: "rdma", Enabled: true, Weight: 1},
+			{Name: "network", Enabled: true, Weight: 1},
 		},
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
 		MemoryScale: One,
@@ -134,8 +139,8 @@ func (s Settings) validatePlugins() (errs []error) {
 		if math.IsNaN(p.Weight) || p.Weight < 0 || p.Weight > 1000 {
 			errs = append(errs, fmt.Errorf("%s.weight: %g is outside 0..1000", at, p.Weight))
 		}
-		if a := string(p.Args); a != "" && a != "{}" && a != "null" {
-			errs = append(errs, fmt.Errorf("%s.args: the plugin takes none", at))
+		if err := readArgs(p.Name, p.Args); err != nil {
+			errs = append(errs, fmt.Errorf("%s.args: %w", at, err))
 		}
 	}
 	return errs

@@ -65,7 +65,17 @@ func TestValidate(t *testing.T) {
 		"weight is infinite":        {plugins(Plugin{Name: "spread", Weight: math.Inf(1)}), []string{"plugins[spread].weight: +Inf "}},
 		"empty arguments":           {plugins(Plugin{Name: "spread", Args: []byte("{}")}), nil},
 		"null arguments":            {plugins(Plugin{Name: "spread", Args: []byte("null")}), nil},
+		"arguments of nvlink":       {plugins(Plugin{Name: "nvlink", Args: []byte(`{"requireNVLink":true}`)}), nil},
+		"others of nvlink":          {plugins(Plugin{Name: "nvlink", Args: []byte(`{"strict":true}`)}), []string{"plugins[nvlink].args: strict: "}},
 		"arguments that nobody has": {plugins(Plugin{Name: "spread", Args: []byte(`{"a":1}`)}), []string{"plugins[spread].args: "}},
+		"arguments of rdma":         {plugins(Plugin{Name: "rdma", Args: []byte(` {"strict": true} `)}), nil},
+		"none of rdma":              {plugins(Plugin{Name: "rdma", Args: []byte("null")}, Plugin{Name: "topology", Args: []byte("{}")}), nil},
+		"a typo in them":            {plugins(Plugin{Name: "rdma", Args: []byte(`{"strikt":true}`)}), []string{`plugins[rdma].args: json: unknown field "strikt"`}},
+		"of another type":           {plugins(Plugin{Name: "rdma", Args: []byte(`{"strict":"yes"}`)}), []string{"plugins[rdma].args: json: cannot unmarshal string"}},
+		"more than one object":      {plugins(Plugin{Name: "rdma", Args: []byte(`{} {}`)}), []string{"plugins[rdma].args: something follows the object"}},
+		"half an object":            {plugins(Plugin{Name: "rdma", Args: []byte(`{"strict":`)}), []string{"plugins[rdma].args: unexpected EOF"}},
+		"arguments of topology":     {plugins(Plugin{Name: "topology", Args: []byte(`{"strict":true}`)}), []string{"plugins[topology].args: the plugin takes none"}},
+		"arguments of network":      {plugins(Plugin{Name: "network", Args: []byte(`1`)}), []string{"plugins[network].args: the plugin takes none"}},
 		"every fault at once": {
 			func(s *Settings) {
 				*s = Settings{

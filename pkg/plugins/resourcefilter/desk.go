@@ -3,14 +3,27 @@ package resourcefilter
 import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
+	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // desk is one open card with what this pod has tentatively put on it.
 type desk struct {
 	card    *ledger.Card
-	app     gpu.Use // together
-	init    gpu.Use // the largest, as they run one after the other
-	sidecar gpu.Use // together, beside everything else
+	place   int          // in Node.Cards
+	app     gpu.Use      // together
+	init    gpu.Use      // the largest, as they run one after the other
+	sidecar gpu.Use      // together, beside everything else
+	domain  topology.Set // see Candidate.Domain
+}
+
+func deskOf(n *pipeline.Candidate, place int) desk {
+	return desk{card: &n.Node.Cards[place], place: place, domain: n.Domain(place)}
+}
+
+// with reports whether the container may have both cards.
+func (d *desk) with(e *desk, ask *gpu.Ask) bool {
+	return d.card.Vendor == e.card.Vendor && (d.domain == e.domain || ask.Count == 1)
 }
 
 func (d *desk) used() bool { return d.app.Slots > 0 || d.init.Slots > 0 || d.sidecar.Slots > 0 }
@@ -93,7 +106,7 @@ func (d *desk) checkWhole(ask *gpu.Ask, beside gpu.Use) lack {
 // model, then fits beside either or neither.
 func (d *desk) alike(e *desk) bool {
 	a, b := d.card, e.card
-	return d.app == e.app && d.init == e.init && d.sidecar == e.sidecar && a.Model == b.Model &&
+	return d.domain == e.domain && d.app == e.app && d.init == e.init && d.sidecar == e.sidecar && a.Model == b.Model &&
 		a.TakesSlices() == b.TakesSlices() && a.Memory == b.Memory && a.Usable == b.Usable && a.Free() == b.Free() &&
 		a.FreeMemory() == b.FreeMemory() && a.FreeCores() == b.FreeCores() && a.FreeSlots() == b.FreeSlots()
 }

@@ -18,7 +18,7 @@ func packOnOneNUMA(c *pipeline.Cycle, n *pipeline.Candidate) ([]gpu.Grant, pipel
 		if numa == gpu.NoNUMA || slices.ContainsFunc(n.Open[:at], on) {
 			continue
 		}
-		part := pipeline.Candidate{Node: n.Node, JudgeOnly: n.JudgeOnly}
+		part := pipeline.Candidate{Node: n.Node, JudgeOnly: n.JudgeOnly, Linked: n.Linked}
 		for _, j := range n.Open[at:] {
 			if on(j) {
 				part.Open = append(part.Open, j)

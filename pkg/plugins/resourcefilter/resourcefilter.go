@@ -40,16 +40,38 @@ func (Plugin) Pack(c *pipeline.Cycle, n *pipeline.Candidate) ([]gpu.Grant, pipel
 	return find(c, n)
 }
 
+// find finds cards for every ask. Where links are in the way alone, the reason is
+// that of links.
 func find(c *pipeline.Cycle, n *pipeline.Candidate) ([]gpu.Grant, pipeline.Verdict) {
+	if !n.Linked {
+		return look(c, n)
+	}
+	grants, v := look(c, n)
+	if v.OK() {
+		return grants, v
+	}
+	anyhow := pipeline.Candidate{Node: n.Node, Open: n.Open, JudgeOnly: true}
+	if _, v := look(c, &anyhow); !v.OK() {
+		return nil, v
+	}
+	return nil, unlinked(c, n)
+}
+
+func look(c *pipeline.Cycle, n *pipeline.Candidate) ([]gpu.Grant, pipeline.Verdict) {
 	asks := c.Request.Asks
 	switch {
 	case len(n.Node.Cards) == 0:
 		return nil, pipeline.Verdict{Reason: gpu.NodeNotRegistered}
-	case n.JudgeOnly && len(asks) == 1: // nearly every pod, on every node: no search, no memory
-		if fits(&asks[0], n) {
+	case len(asks) == 1: // nearly every pod, on every node: no search
+		var room [gpu.MostCards]int // on the stack
+		cards := first(&asks[0], n, room[:0])
+		switch {
+		case cards == nil:
+			return nil, explain(c, n)
+		case n.JudgeOnly:
 			return nil, pipeline.Verdict{}
 		}
-		return nil, explain(c, n)
+		return []gpu.Grant{grant(&asks[0], n.Node, cards)}, pipeline.Verdict{}
 	}
 	s := newSearch(c, n)
 	switch {
@@ -58,27 +80,35 @@ func find(c *pipeline.Cycle, n *pipeline.Candidate) ([]gpu.Grant, pipeline.Verdi
 	case n.JudgeOnly:
 		return nil, pipeline.Verdict{}
 	}
-	return s.grants(), pipeline.Verdict{}
+	return s.grants(n.Node), pipeline.Verdict{}
 }
 
-// fits reports whether enough cards of one vendor can take an ask that is the
-// only one.
-func fits(ask *gpu.Ask, n *pipeline.Candidate) bool {
-	cards := n.Node.Cards
+// first returns the first open cards that may go together and can take the ask,
+// nothing else of the pod being on them; nil where there are too few.
+func first(ask *gpu.Ask, n *pipeline.Candidate, got []int) []int {
 	for at, i := range n.Open {
-		v := cards[i].Vendor
-		if !ask.SuitsVendor(&cards[i].Card) || at > 0 && v == cards[n.Open[at-1]].Vendor {
-			continue // or counted with the one before
+		lead := deskOf(n, i)
+		if !ask.SuitsVendor(&lead.card.Card) || tried(&lead, ask, n, at) {
+			continue
 		}
-		able := 0
+		got = got[:0]
 		for _, j := range n.Open[at:] {
-			if d := (desk{card: &cards[j]}); cards[j].Vendor == v && ask.Suits(&cards[j].Card) && d.check(ask) == lackNothing {
-				able++
+			if d := deskOf(n, j); !lead.with(&d, ask) || !ask.Suits(&d.card.Card) || d.check(ask) != lackNothing {
+				continue
+			}
+			if got = append(got, j); len(got) == ask.Count {
+				return got
 			}
 		}
-		if able >= ask.Count {
-			return true
-		}
 	}
-	return false
+	return nil
+}
+
+// tried reports whether the card was looked at with the one before it.
+func tried(d *desk, ask *gpu.Ask, n *pipeline.Candidate, at int) bool {
+	if at == 0 {
+		return false
+	}
+	before := deskOf(n, n.Open[at-1])
+	return before.with(d, ask)
 }

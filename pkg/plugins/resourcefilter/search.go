@@ -33,7 +33,7 @@ type search struct {
 }
 
 func newSearch(c *pipeline.Cycle, n *pipeline.Candidate) *search {
-	s := &search{desks: desksOf(n, nil), asks: inOrder(c.Request), left: budget(c)}
+	s := &search{desks: desksOf(n, nil), asks: pipeline.HardestFirst(c.Request), left: budget(c)}
 	s.chosen = make([][]int, len(s.asks))
 	return s
 }
@@ -42,43 +42,9 @@ func newSearch(c *pipeline.Cycle, n *pipeline.Candidate) *search {
 func desksOf(n *pipeline.Candidate, room []desk) []desk {
 	room = slices.Grow(room, len(n.Open))
 	for _, i := range n.Open {
-		room = append(room, desk{card: &n.Node.Cards[i]})
+		room = append(room, deskOf(n, i))
 	}
 	return room
-}
-
-// inOrder puts the hardest to place first: what runs all the time before
-// ordinary init containers (they go where the others are), whole before slices,
-// many before few, large before small.
-func inOrder(r *gpu.Request) []*gpu.Ask {
-	asks := make([]*gpu.Ask, len(r.Asks))
-	for i := range r.Asks {
-		asks[i] = &r.Asks[i]
-	}
-	slices.SortFunc(asks, func(a, b *gpu.Ask) int {
-		return cmp.Or(
-			falseFirst(a.Role == gpu.Init, b.Role == gpu.Init),
-			falseFirst(!a.Whole, !b.Whole),
-			cmp.Compare(b.Count, a.Count),
-			cmp.Compare(b.Memory, a.Memory),
-			cmp.Compare(b.MemoryPercent, a.MemoryPercent),
-			cmp.Compare(b.Cores, a.Cores),
-			// Not the order in which they happen to be given.
-			cmp.Compare(a.Number, b.Number),
-			cmp.Compare(a.Container, b.Container),
-		)
-	})
-	return asks
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // solve places the asks from at on; true when all have cards.
@@ -89,22 +55,20 @@ func (s *search) solve(at int) bool {
 	ask := s.asks[at]
 	fit := s.fitting(ask)
 	for i, d := range fit {
-		v := s.vendor(d)
-		if slices.ContainsFunc(fit[:i], func(e int) bool { return s.vendor(e) == v }) {
+		with := func(e int) bool { return s.desks[d].with(&s.desks[e], ask) }
+		if slices.ContainsFunc(fit[:i], with) {
 			continue
 		}
-		if s.pick(at, s.only(v, fit[i:]), make([]int, 0, ask.Count)) {
+		if s.pick(at, only(with, fit[i:]), make([]int, 0, ask.Count)) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *search) vendor(d int) gpu.Vendor { return s.desks[d].card.Vendor }
-
-// only returns those of one vendor; most nodes have no other.
-func (s *search) only(v gpu.Vendor, from []int) []int {
-	other := func(d int) bool { return s.vendor(d) != v }
+// only returns those that are such; on most nodes there are no others.
+func only(such func(d int) bool, from []int) []int {
+	other := func(d int) bool { return !such(d) }
 	if !slices.ContainsFunc(from, other) {
 		return from
 	}
@@ -132,7 +96,7 @@ func (s *search) fitting(ask *gpu.Ask) []int {
 }
 
 // pick extends one ask's choice by every desk that may follow, and goes on with
-// the next ask when it is complete. All of from are of one vendor, so that
+// the next ask when it is complete. All of from may go together, so that
 // every choice that is begun can be completed.
 func (s *search) pick(at int, from, got []int) bool {
 	ask := s.asks[at]
@@ -174,22 +138,32 @@ func (s *search) place(at int, got []int) bool {
 }
 
 // grants writes the choice down in the order of the pod's containers.
-func (s *search) grants() []gpu.Grant {
+func (s *search) grants(n *ledger.Node) []gpu.Grant {
 	out := make([]gpu.Grant, 0, len(s.asks))
 	for at, ask := range s.asks {
-		g := gpu.Grant{Container: ask.Container, Number: ask.Number, Role: ask.Role, Resource: ask.Plugin}
-		for _, d := range s.chosen[at] {
-			g.Shares = append(g.Shares, share(ask, s.desks[d].card))
+		cards := make([]int, len(s.chosen[at]))
+		for i, d := range s.chosen[at] {
+			cards[i] = s.desks[d].place
 		}
-		slices.SortFunc(g.Shares, func(a, b gpu.Share) int {
-			return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Card, b.Card))
-		})
-		out = append(out, g)
+		out = append(out, grant(ask, n, cards))
 	}
 	slices.SortFunc(out, func(a, b gpu.Grant) int {
 		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Container, b.Container))
 	})
 	return out
+}
+
+// grant writes down what the ask gets of these cards.
+func grant(ask *gpu.Ask, n *ledger.Node, cards []int) gpu.Grant {
+	g := gpu.Grant{Container: ask.Container, Number: ask.Number, Role: ask.Role, Resource: ask.Plugin}
+	g.Shares = make([]gpu.Share, len(cards))
+	for i, place := range cards {
+		g.Shares[i] = share(ask, &n.Cards[place])
+	}
+	slices.SortFunc(g.Shares, func(a, b gpu.Share) int {
+		return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Card, b.Card))
+	})
+	return g
 }
 
 func share(ask *gpu.Ask, c *ledger.Card) gpu.Share {
