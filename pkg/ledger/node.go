@@ -72,6 +72,7 @@ type Card struct {
 	// Divided cards are closed to newcomers too: two are on it that may not be
 	// together any more; see Govern.
 	Divided bool
+	Reading gpu.Reading // lately
 }
 
 // Free reports whether nobody is on the card, as far as anyone knows.
@@ -113,6 +114,7 @@ type Node struct {
 	Fences []gpu.CardID // see Fence; never edited
 	// Boundary is the one that Holds and Cards are judged by.
 	Boundary Boundary
+	Readings Readings
 	// Version is another for each state of a node that the ledger has had; 0 for
 	// what a plan makes of it.
 	Version    uint64

@@ -194,11 +194,14 @@ func (f *fleet) hindered(texts ...string) error {
 	return fmt.Errorf("none of %d says so", len(events.Items))
 }
 
-// TestFailover measures how long nobody binds at 500 nodes: in a planned change,
+// failoverNodes are more where larger clusters are measured.
+var failoverNodes = flag.Int("failover-nodes", 500, "how many nodes TestFailover has")
+
+// TestFailover measures how long nobody binds at that many nodes: in a planned change,
 // and after a leader was killed, with the flags as they are where none are given.
 func TestFailover(t *testing.T) {
 	f := beginFleet(t)
-	specs := make([]simnode.Spec, 500)
+	specs := make([]simnode.Spec, *failoverNodes)
 	for i := range specs {
 		name := fmt.Sprintf("over-%03d", i)
 		specs[i] = simnode.Spec{Name: name, Cards: simnode.Cards(name, 8, "nvidia", "NVIDIA-A100-SXM4-80GB", 81920)}
