@@ -73,7 +73,7 @@ func (l *Ledger) SetNode(f Facts) {
 	}
 	holds := l.on(f.ID)
 	delete(l.away, f.ID)
-	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID], l.boundary))
+	l.nodes[f.ID] = l.version(build(f, holds, l.fences[f.ID], l.boundary, old))
 	l.changed[f.ID] = struct{}{}
 	l.reshape = l.reshape || !known
 }
@@ -338,7 +338,7 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	n, known := l.nodes[id]
 	switch {
 	case known:
-		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id], l.boundary))
+		l.nodes[id] = l.version(build(n.Facts, holds, l.fences[id], l.boundary, n))
 		l.changed[id] = struct{}{}
 	case len(holds) > 0:
 		l.away[id] = holds
@@ -347,10 +347,16 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 	}
 }
 
-// version gives a new state of a node its number.
+// version gives a new state of a node its number, and those of its cards that
+// somebody has left.
 func (l *Ledger) version(n *Node) *Node {
 	l.versions++
 	n.Version = l.versions
+	for i := range n.Cards {
+		if c := &n.Cards[i]; c.Departures == 0 { // made by build, and so not shared yet
+			c.Departures = l.versions
+		}
+	}
 	return n
 }
 

@@ -72,7 +72,12 @@ type Card struct {
 	// Divided cards are closed to newcomers too: two are on it that may not be
 	// together any more; see Govern.
 	Divided bool
-	Reading gpu.Reading // lately
+	// Reading is what was measured of the card lately; see SetReadings.
+	Reading gpu.Reading
+	// Departures is another number, and a larger one, whenever somebody has left the
+	// card, and when the card is new; 0 for what a plan makes of it. What was measured
+	// of its memory and utilisation before that is of those who were there then.
+	Departures uint64
 }
 
 // Free reports whether nobody is on the card, as far as anyone knows.
@@ -83,7 +88,7 @@ func (c *Card) FreeMemory() gpu.MiB {
 	if c.taken() {
 		return 0
 	}
-	return max(0, c.Usable-c.Used.Memory)
+	return max(0, c.Usable-c.Used.Memory-c.Foreign())
 }
 
 // FreeCores returns the compute that further slices may take. Never below 0.
@@ -114,6 +119,8 @@ type Node struct {
 	Fences []gpu.CardID // see Fence; never edited
 	// Boundary is the one that Holds and Cards are judged by.
 	Boundary Boundary
+	// Readings is what was measured lately, less what those have left behind who are
+	// there no more.
 	Readings Readings
 	// Version is another for each state of a node that the ledger has had; 0 for
 	// what a plan makes of it.
@@ -125,8 +132,9 @@ type Node struct {
 // build makes the frozen node of these facts and holds. It is the only maker of
 // nodes, so the books and every view of them add up alike. A hold on a card that
 // the node does not list (any more) waits in Holds for the card to come back, and
-// closes a free one meanwhile; see closeForeign.
-func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary) *Node {
+// closes a free one meanwhile; see closeForeign. What was measured is that of the
+// node before, if there was one; see remember.
+func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary, before *Node) *Node {
 	n := &Node{Facts: f, Cards: make([]Card, len(f.Cards)), Holds: holds, Fences: fences, Boundary: b}
 	for i := range f.Cards {
 		n.Cards[i].Card = f.Cards[i]
@@ -143,6 +151,9 @@ func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary) *Node {
 		n.Cards[i].Divided = n.Cards[i].divided(b)
 	}
 	closeForeign(n.Cards, holds)
+	if before != nil {
+		n.remember(before)
+	}
 	return n
 }
 
@@ -193,7 +204,8 @@ func (n *Node) admit(h *Hold) error {
 }
 
 // admit says why u of that tenant cannot join those who are on the card; nil
-// when it can.
+// when it can. It goes by the books alone: what was measured may change between a
+// decision and its Reserve, and is looked at right before by who decides.
 func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
 	sum := c.Used.Plus(u)
 	switch {

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"maps"
+	"slices"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -12,23 +13,156 @@ type Readings struct {
 	CPU    gpu.Figure // percent of the node's, used by anybody
 	Memory gpu.Figure // percent of the node's
 	Cards  map[gpu.CardID]gpu.Reading
+	// Seen is the Version of the node when the figures of its cards were chosen; 0
+	// stands for the present one. What somebody who has left since then had of a
+	// card is not taken for what is there.
+	Seen uint64
 }
 
-func (r Readings) equal(o Readings) bool {
-	return r.CPU == o.CPU && r.Memory == o.Memory && maps.Equal(r.Cards, o.Cards)
+// equal reports whether the same was measured. A card that is not named is one of
+// which nothing is known.
+func (r *Readings) equal(o *Readings) bool {
+	if r.CPU != o.CPU || r.Memory != o.Memory {
+		return false
+	}
+	for id, x := range r.Cards {
+		if o.Cards[id] != x {
+			return false
+		}
+	}
+	for id, x := range o.Cards {
+		if _, named := r.Cards[id]; !named && x != (gpu.Reading{}) {
+			return false
+		}
+	}
+	return true
 }
 
-// SetReadings replaces what was measured of a node that is known; of others it is
-// forgotten.
+// Any reports whether anything is known.
+func (r *Readings) Any() bool { return r.CPU.Known || r.Memory.Known || len(r.Cards) > 0 }
+
+// SetReadings replaces what was measured of a node; of one that is not known it is
+// forgotten. The node gets another Version where that differs from what was
+// measured before.
 func (l *Ledger) SetReadings(id gpu.NodeID, r Readings) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, known := l.nodes[id]
-	if !known || n.Readings.equal(r) {
+	if !known {
 		return
 	}
-	changed := build(n.Facts, n.Holds, n.Fences, n.Boundary)
-	changed.Readings = r
-	l.nodes[id] = l.version(changed)
+	if r.Seen != 0 {
+		for i := range n.Cards {
+			if c := &n.Cards[i]; c.Departures > r.Seen {
+				r.forget(c.ID)
+			}
+		}
+	}
+	if n.Readings.equal(&r) {
+		return
+	}
+	l.nodes[id] = l.version(n.measured(r))
 	l.changed[id] = struct{}{}
+}
+
+// measured returns the node with other readings.
+func (n *Node) measured(r Readings) *Node {
+	next := *n
+	next.Readings, next.Cards = r, slices.Clone(n.Cards)
+	for i := range next.Cards {
+		next.Cards[i].Reading = r.Cards[next.Cards[i].ID]
+	}
+	return &next
+}
+
+// remember carries over what was measured of the node before. Where somebody has
+// left a card since then, its memory and its utilisation are not known: until they
+// are measured anew they would be taken for somebody's who is still there. The same
+// is true of a card that is new, or back.
+func (n *Node) remember(before *Node) {
+	n.Readings = before.Readings
+	gone := before.departed(n.Holds)
+	for i := range n.Cards {
+		c := &n.Cards[i]
+		old := before.like(i, c.ID)
+		if old != nil && !left(old, c) && !gone.has(c.Vendor) {
+			c.Departures = old.Departures
+		} else {
+			n.Readings.forget(c.ID)
+		}
+		if len(n.Readings.Cards) > 0 {
+			c.Reading = n.Readings.Cards[c.ID]
+		}
+	}
+}
+
+// like returns the card of that ID, which most likely is at that place; nil if there
+// is none.
+func (n *Node) like(place int, id gpu.CardID) *Card {
+	if place < len(n.Cards) && n.Cards[place].ID == id {
+		return &n.Cards[place]
+	}
+	return n.card(id)
+}
+
+// left reports whether a holder of the card before is not on it now, or with less.
+func left(before, now *Card) bool {
+	rest := now.Holders // both are ordered by pod
+	for _, old := range before.Holders {
+		for len(rest) > 0 && rest[0].Pod < old.Pod {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 || rest[0].Pod != old.Pod || rest[0].Use.Memory < old.Use.Memory {
+			return true
+		}
+	}
+	return false
+}
+
+// vendors are those whose cards somebody may have left.
+type vendors []gpu.Vendor
+
+func (v vendors) has(vendor gpu.Vendor) bool {
+	return slices.Contains(v, vendor) || slices.Contains(v, "")
+}
+
+// departed returns whose cards those may have been on whose cards cannot be named,
+// and who are not among holds.
+func (n *Node) departed(holds []*Hold) (gone vendors) {
+	for _, h := range n.Holds {
+		if len(h.Foreign) == 0 {
+			continue // as nearly always
+		}
+		if i, ok := find(holds, h.Pod); ok && slices.Equal(holds[i].Foreign, h.Foreign) {
+			continue
+		}
+		for _, f := range h.Foreign {
+			gone = append(gone, f.Vendor)
+		}
+	}
+	return gone
+}
+
+// forget takes out the figures of a card that are those of who is on it.
+func (r *Readings) forget(id gpu.CardID) {
+	x := r.Cards[id]
+	if !x.MemoryUsed.Known && !x.Utilisation.Known {
+		return
+	}
+	x.MemoryUsed, x.Utilisation = gpu.Figure{}, gpu.Figure{}
+	r.Cards = maps.Clone(r.Cards) // snapshots have the other
+	r.Cards[id] = x
+}
+
+// Foreign returns the memory of the card that somebody uses who is not in the books,
+// as far as was measured: what is used beyond what its holders have, and beyond what
+// is kept back of it for drivers and the like. Who has the whole card has all of its
+// memory.
+func (c *Card) Foreign() gpu.MiB {
+	used := c.Reading.MemoryUsed
+	if !used.Known || c.Used.Exclusive {
+		return 0
+	}
+	keptBack := max(0, c.Memory-c.Usable)
+	return max(0, min(c.Memory, gpu.MiB(used.Value))-c.Used.Memory-keptBack)
 }

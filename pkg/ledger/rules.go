@@ -130,7 +130,7 @@ func (n *Node) under(b Boundary, holds []*Hold) *Node {
 		same = same && !n.Cards[i].mixed()
 	}
 	if !same {
-		return build(n.Facts, holds, n.Fences, b)
+		return build(n.Facts, holds, n.Fences, b, n)
 	}
 	next := *n
 	next.Boundary = b

@@ -118,7 +118,7 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 	}
 	s.spent = s.spent.with(h, s.rules)
 	s.members = s.members.enter(h)
-	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, n.Boundary)), nil
+	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, n.Boundary, n)), nil
 }
 
 // Without returns the cluster as it would be if these pods had ended on node.
@@ -139,7 +139,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 			s.members = s.members.leave(h, rest)
 		}
 	}
-	return s.replace(build(n.Facts, rest, n.Fences, n.Boundary))
+	return s.replace(build(n.Facts, rest, n.Fences, n.Boundary, n))
 }
 
 // replace returns the snapshot with n standing for the node of its name.

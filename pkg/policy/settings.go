@@ -24,6 +24,18 @@ type Settings struct {
 	// Shortlist is how many of the nodes that fit kube-scheduler is told, the
 	// best ones; 0 for all.
 	Shortlist int
+	// Thresholds are the loads from which on nothing more is placed.
+	Thresholds Thresholds
+}
+
+// Thresholds are by what was measured: at or above one of them the node, or the card,
+// takes nothing more. 0: there is none.
+type Thresholds struct {
+	CPU            int64 // percent of the node's
+	Memory         int64 // percent of the node's
+	GPUMemory      int64 // percent of a card's
+	GPUUtilisation int64 // percent
+	GPUTemperature int64 // degrees Celsius
 }
 
 // Plugin is the configuration of one plugin.
@@ -86,6 +98,7 @@ func Default() Settings {
 		MemoryScale: One,
 		CoreScale:   One,
 		Shortlist:   16,
+		Thresholds:  Thresholds{CPU: 90, Memory: 90, GPUMemory: 95, GPUUtilisation: 95, GPUTemperature: 79},
 	}
 }
 
