@@ -26,6 +26,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/server"
+	"heteroflow.io/heteroflow/pkg/telemetry"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
@@ -102,7 +103,8 @@ type program struct {
 	settle   time.Duration      // between two looks for holds that nobody confirms
 	tenants  *tenant.Controller
 	audit    *kube.Audit
-	audits   time.Duration // between two
+	audits   time.Duration     // between two
+	feeder   *telemetry.Feeder // nil where no figures of cards are read
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -138,6 +140,9 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	p.tenants = &tenant.Controller{
 		Tenants: rules.Tenants(), Quotas: rules.Quotas(), Law: rules.Law, Changed: rules.Changed, Ledger: p.books.Ledger.Snapshot,
 		Writer: c.kinds.HeteroflowV1alpha1().Tenants(), Tell: p.events.Tell, Now: time.Now,
+	}
+	if p.feeder, err = p.reader(cfg, counts); err != nil {
+		return nil, err
 	}
 	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
@@ -318,6 +323,9 @@ func (p *program) loops() []func(context.Context) error {
 	always := []func(context.Context) error{p.cluster.Run, p.events.Run}
 	if p.shared != nil {
 		always = append(always, p.shared.Run)
+	}
+	if p.feeder != nil {
+		always = append(always, func(ctx context.Context) error { p.feeder.Run(ctx); return ctx.Err() })
 	}
 	return always
 }

@@ -207,10 +207,10 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
-	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies())
+	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies(), telemetryFamilies())
 }
 
-// countedFamilies are all but those about leadership and tenants.
+// countedFamilies are all but those about leadership, tenants and telemetry.
 func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}

@@ -36,6 +36,11 @@ type Metrics struct {
 	mismatches      prometheus.Gauge
 	clashes         prometheus.Counter
 	forgeries       *prometheus.CounterVec
+
+	telemetryReads   *prometheus.CounterVec
+	telemetryTime    *prometheus.HistogramVec
+	telemetryDropped *prometheus.CounterVec
+	telemetryFresh   *prometheus.GaugeVec
 }
 
 // View is what is read, not counted, when the metrics are scraped.
@@ -72,6 +77,11 @@ func New(v View) *Metrics {
 		mismatches:      gauge(nameMismatches),
 		clashes:         counter(nameClashes),
 		forgeries:       counters(nameForgeries),
+
+		telemetryReads:   counters(nameTelemetryReads),
+		telemetryTime:    histograms(nameTelemetryTime),
+		telemetryDropped: counters(nameTelemetryDropped),
+		telemetryFresh:   gauges(nameTelemetryFresh),
 	}
 	m.startAtZero()
 	if v.Leadership == nil {
@@ -85,6 +95,7 @@ func New(v View) *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
 		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
+		m.telemetryReads, m.telemetryTime, m.telemetryDropped, m.telemetryFresh,
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
 	return m
@@ -110,6 +121,9 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, f := range forgeries() {
 		m.forgeries.WithLabelValues(string(f))
+	}
+	for _, o := range telemetryOutcomes() {
+		m.telemetryReads.WithLabelValues(string(o))
 	}
 	for _, op := range admissionOperations() {
 		m.admissionTime.WithLabelValues(string(op))
