@@ -14,6 +14,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/policy"
 	"heteroflow.io/heteroflow/pkg/server"
+	"heteroflow.io/heteroflow/pkg/telemetry"
 )
 
 // name is what the program calls itself, and the schedulerName of our pods.
@@ -54,7 +55,11 @@ type config struct {
 	webhookConfigurations string
 	certificateHosts      string
 
-	settings policy.Settings
+	telemetryFile string // "" for none
+	topologyFile  string // "" for none
+
+	settings  policy.Settings
+	telemetry telemetry.Config // if there is a file
 }
 
 // parse reads the flags. Help, when asked for, goes to help.
@@ -78,14 +83,23 @@ func parse(args []string, help io.Writer) (config, error) {
 	if err := c.check(); err != nil {
 		return c, err
 	}
-	c.settings, err = readPolicy(c.policyFile)
-	return c, err
+	if c.settings, err = readPolicy(c.policyFile); err != nil {
+		return c, err
+	}
+	if c.telemetryFile != "" {
+		if c.telemetry, err = telemetry.ReadConfig(c.telemetryFile); err != nil {
+			return c, fmt.Errorf("--telemetry-config: %w", err)
+		}
+	}
+	return c, nil
 }
 
 func (c *config) flags() *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server; in-cluster configuration without it")
 	f.StringVar(&c.policyFile, "policy", "", "file with a SchedulerPolicy; built-in defaults without it")
+	f.StringVar(&c.topologyFile, "topology-file", "", "file that says where nodes are that have no labels for it, such as /etc/heteroflow/topology.yaml; read again when it changes")
+	f.StringVar(&c.telemetryFile, "telemetry-config", "", "file that says where figures of cards come from; without it none are known")
 	f.StringVar(&c.extenderAddress, "extender-address", "127.0.0.1:9000", "of the extender routes; loopback only")
 	f.StringVar(&c.metricsAddress, "metrics-address", ":9395", "of metrics and health")
 	f.StringVar(&c.admissionAddress, "admission-address", ":9443", "of the admission webhooks, with --tls-cert-file or --webhook-configurations")

@@ -26,6 +26,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/server"
+	"heteroflow.io/heteroflow/pkg/telemetry"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
@@ -102,7 +103,9 @@ type program struct {
 	settle   time.Duration      // between two looks for holds that nobody confirms
 	tenants  *tenant.Controller
 	audit    *kube.Audit
-	audits   time.Duration // between two
+	audits   time.Duration     // between two
+	feeder   *telemetry.Feeder // nil where no figures of cards are read
+	places   *kube.Places      // nil without a topology file
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -118,7 +121,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
 	p.books = &kube.Books{
 		Ledger: unknown(), Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
-		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
+		InventoryError: counts.InventoryError, TopologyError: func() { counts.TopologyError(metrics.TopologyOfNode) }, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
 		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
 		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
 			counts.Forged(kind)
@@ -126,6 +129,9 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		},
 	}
 	if p.cluster, err = kube.NewCluster(c.work, c.kinds, p.books); err != nil {
+		return nil, err
+	}
+	if err := p.locate(cfg, counts); err != nil {
 		return nil, err
 	}
 	if cfg.leaderElect {
@@ -139,9 +145,28 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		Tenants: rules.Tenants(), Quotas: rules.Quotas(), Law: rules.Law, Changed: rules.Changed, Ledger: p.books.Ledger.Snapshot,
 		Writer: c.kinds.HeteroflowV1alpha1().Tenants(), Tell: p.events.Tell, Now: time.Now,
 	}
+	if p.feeder, err = p.reader(cfg, counts); err != nil {
+		return nil, err
+	}
 	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
+}
+
+// looksAtFile is how often the topology file is looked at.
+const looksAtFile = 10 * time.Second
+
+// locate reads the topology file, if there is one.
+func (p *program) locate(cfg config, counts *metrics.Metrics) error {
+	if cfg.topologyFile == "" {
+		return nil
+	}
+	p.places = &kube.Places{File: cfg.topologyFile, Every: looksAtFile, Books: p.books, Nodes: p.cluster.Nodes(),
+		Unreadable: func() { counts.TopologyError(metrics.TopologyOfFile) }}
+	if err := p.places.Read(); err != nil {
+		return fmt.Errorf("--topology-file: %w", err)
+	}
+	return nil
 }
 
 // unknown is a ledger that lets nobody have anything: what is written about tenants
@@ -318,6 +343,12 @@ func (p *program) loops() []func(context.Context) error {
 	always := []func(context.Context) error{p.cluster.Run, p.events.Run}
 	if p.shared != nil {
 		always = append(always, p.shared.Run)
+	}
+	if p.places != nil {
+		always = append(always, p.places.Run)
+	}
+	if p.feeder != nil {
+		always = append(always, func(ctx context.Context) error { p.feeder.Run(ctx); return ctx.Err() })
 	}
 	return always
 }

@@ -207,7 +207,7 @@ func TestUnmet(t *testing.T) {
 		"a group":                    {one, []string{"heteroflow.io/task-group", "train"}, gpu.GangIncomplete},
 		"a port":                     {one, []string{"heteroflow.io/ports", "1"}, gpu.InsufficientPorts},
 		"no port":                    {one, []string{"heteroflow.io/ports", "0"}, ""},
-		"the first of them is named": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.RDMAUnsupported},
+		"the first of them is named": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.GangIncomplete},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,11 +31,17 @@ type Metrics struct {
 	certificates    *prometheus.GaugeVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
+	topologyErrors  *prometheus.CounterVec
 	podsTouched     prometheus.Counter
 	podsNominated   prometheus.Counter
 	mismatches      prometheus.Gauge
 	clashes         prometheus.Counter
 	forgeries       *prometheus.CounterVec
+
+	telemetryReads   *prometheus.CounterVec
+	telemetryTime    *prometheus.HistogramVec
+	telemetryDropped *prometheus.CounterVec
+	telemetryFresh   *prometheus.GaugeVec
 }
 
 // View is what is read, not counted, when the metrics are scraped.
@@ -67,11 +73,17 @@ func New(v View) *Metrics {
 		certificates:    gauges(nameCertificate),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
+		topologyErrors:  counters(nameTopologyErrors),
 		podsTouched:     counter(namePodsTouched),
 		podsNominated:   counter(namePodsNominated),
 		mismatches:      gauge(nameMismatches),
 		clashes:         counter(nameClashes),
 		forgeries:       counters(nameForgeries),
+
+		telemetryReads:   counters(nameTelemetryReads),
+		telemetryTime:    histograms(nameTelemetryTime),
+		telemetryDropped: counters(nameTelemetryDropped),
+		telemetryFresh:   gauges(nameTelemetryFresh),
 	}
 	m.startAtZero()
 	if v.Leadership == nil {
@@ -84,7 +96,8 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.topologyErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
+		m.telemetryReads, m.telemetryTime, m.telemetryDropped, m.telemetryFresh,
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
 	return m
@@ -110,6 +123,12 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, f := range forgeries() {
 		m.forgeries.WithLabelValues(string(f))
+	}
+	for _, of := range []string{TopologyOfNode, TopologyOfFile} {
+		m.topologyErrors.WithLabelValues(of)
+	}
+	for _, o := range telemetryOutcomes() {
+		m.telemetryReads.WithLabelValues(string(o))
 	}
 	for _, op := range admissionOperations() {
 		m.admissionTime.WithLabelValues(string(op))
@@ -174,6 +193,15 @@ func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
 
 // InventoryError counts a node inventory that could not be read.
 func (m *Metrics) InventoryError() { m.inventoryErrors.Inc() }
+
+// Of what a topology could not be read.
+const (
+	TopologyOfNode = "node"
+	TopologyOfFile = "file"
+)
+
+// TopologyError counts a topology that could not be read.
+func (m *Metrics) TopologyError(of string) { m.topologyErrors.WithLabelValues(of).Inc() }
 
 // PodTouched counts a pod that was touched.
 func (m *Metrics) PodTouched() { m.podsTouched.Inc() }

@@ -149,6 +149,9 @@ func TestTableIsComplete(t *testing.T) {
 	m := New(View{Ledger: world(t).Snapshot, Ready: func() bool { return true }, Tenancy: neighbours})
 	m.Request(VerbBind, http.StatusOK, time.Millisecond)
 	m.NodesRefused(gpu.InvalidRequest, 1)
+	m.TelemetryRead(1, nil, time.Second)
+	m.TelemetryDropped("stale", 1)
+	m.TelemetryFresh("power", 1)
 	m.Certificates(time.Unix(1, 0), time.Unix(2, 0)) // 0 would read as long expired
 
 	var want []string

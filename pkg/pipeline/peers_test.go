@@ -18,6 +18,7 @@ type anyone struct{ ledger.Rules }
 
 func (anyone) Owner(string) (gpu.TenantID, gpu.Reason) { return "t", "" }
 func (anyone) Accounts(string) []gpu.Account           { return nil }
+func (anyone) Boundary() ledger.Boundary               { return nil }
 
 // group is a cluster whose nodes are at these places, with a member of the group g
 // on each of those nodes.

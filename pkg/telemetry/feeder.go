@@ -1,0 +1,164 @@
+package telemetry
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
+
+// Books is what the feeder tells.
+type Books interface {
+	Snapshot() ledger.Snapshot
+	SetReadings(id gpu.NodeID, r ledger.Readings)
+}
+
+// Counts is told how it goes. Its methods return at once.
+type Counts interface {
+	// TelemetryRead is told of each reading: how many samples came, whether a part
+	// or all of it failed, and how long it took.
+	TelemetryRead(samples int, err error, took time.Duration)
+	TelemetryDropped(why string, samples int)
+	// TelemetryFresh is told of how many cards, or nodes, each figure is known.
+	TelemetryFresh(figure string, of int)
+}
+
+// Feeder brings what a source tells into the ledger.
+type Feeder struct {
+	Source Source
+	Books  Books
+	Marks  Marks
+	Counts Counts
+	Now    func() time.Time
+	Period time.Duration // between two readings
+	Limit  time.Duration // of one reading
+	Stale  time.Duration // age at which a figure is not known any more
+
+	state state
+	quiet int // readings in a row that brought nothing
+}
+
+const (
+	// tick is how often is looked for what has become too old. A figure is known for
+	// as long as Stale and that, and the Limit of a reading that is under way.
+	tick = 2 * time.Second
+	// rarest is how far apart readings come to be while the source does not answer.
+	rarest = 2 * time.Minute
+)
+
+// Run reads and tells until ctx ends, whatever the source does.
+func (f *Feeder) Run(ctx context.Context) {
+	f.state = state{}
+	log := klog.FromContext(ctx).WithName("telemetry")
+	due := f.Now()
+	t := time.NewTicker(min(tick, f.Period))
+	defer t.Stop()
+	for {
+		if !f.Now().Before(due) {
+			f.read(ctx, log)
+			due = f.Now().Add(f.pause())
+		}
+		f.tell()
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// pause is the time to the next reading: longer and longer while there is no answer,
+// and not the same for all replicas.
+func (f *Feeder) pause() time.Duration {
+	if f.quiet == 0 {
+		return f.Period
+	}
+	longer := min(f.Period<<min(f.quiet, 10), max(rarest, f.Period))
+	return longer - time.Duration(rand.Int64N(int64(longer)/4+1))
+}
+
+func (f *Feeder) read(ctx context.Context, log klog.Logger) {
+	before := f.Books.Snapshot()
+	began := f.Now()
+	f.state.follow(before, began)
+	limited, stop := context.WithTimeout(ctx, f.Limit)
+	samples, err := f.Source.Read(limited)
+	stop()
+	if ctx.Err() != nil {
+		return
+	}
+	now := f.Now()
+	f.Counts.TelemetryRead(len(samples), err, now.Sub(began))
+	f.report(log, len(samples), err)
+	dropped := f.state.take(samples, before, now.Add(-f.Stale))
+	for _, why := range Drops() {
+		f.Counts.TelemetryDropped(string(why), dropped[why])
+	}
+	log.V(4).Info("read", "samples", len(samples), "unknown", dropped[DropUnknown], "absurd", dropped[DropAbsurd], "stale", dropped[DropStale])
+}
+
+// report logs a source that falls silent, and one that speaks again.
+func (f *Feeder) report(log klog.Logger, samples int, err error) {
+	switch {
+	case samples == 0:
+		if f.quiet++; f.quiet == 1 {
+			log.Info("no figures of cards: what was known of them counts until it is too old", "err", err)
+		}
+	case f.quiet > 0:
+		f.quiet = 0
+		log.Info("there are figures of cards again", "samples", samples)
+	case err != nil:
+		log.V(2).Info("a part of the figures is missing", "err", err)
+	}
+}
+
+// tell brings what is known now into the ledger, where it matters.
+func (f *Feeder) tell() {
+	now := f.Now()
+	s := f.Books.Snapshot()
+	f.state.follow(s, now)
+	known := map[Kind]int{}
+	for id, n := range s.Nodes() {
+		r := f.state[id].readings(now.Add(-f.Stale))
+		r.Seen = n.Version
+		count(known, &r)
+		if f.Marks.matters(n, r) {
+			f.Books.SetReadings(id, r)
+		}
+	}
+	for _, k := range Kinds() {
+		f.Counts.TelemetryFresh(string(k), known[k])
+	}
+}
+
+// readings is what is known of the node, of what is from fresh or later.
+func (n *nodeState) readings(fresh time.Time) ledger.Readings {
+	r := ledger.Readings{CPU: n.cpu.figure(fresh), Memory: n.memory.figure(fresh), Cards: map[gpu.CardID]gpu.Reading{}}
+	for id, c := range n.cards {
+		if x := c.reading(fresh); x != (gpu.Reading{}) {
+			r.Cards[id] = x
+		}
+	}
+	return r
+}
+
+func count(known map[Kind]int, r *ledger.Readings) {
+	add := func(k Kind, f gpu.Figure) {
+		if f.Known {
+			known[k]++
+		}
+	}
+	add(NodeCPU, r.CPU)
+	add(NodeMemory, r.Memory)
+	for _, c := range r.Cards {
+		add(MemoryUsed, c.MemoryUsed)
+		add(Utilisation, c.Utilisation)
+		add(Temperature, c.Temperature)
+		add(Power, c.Power)
+		add(PowerLimit, c.PowerLimit)
+	}
+}
