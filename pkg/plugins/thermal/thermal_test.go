@@ -2,7 +2,6 @@ package thermal
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,60 +12,58 @@ import (
 )
 
 func node(cards ...gpu.Reading) *ledger.Node {
-	n := &ledger.Node{}
-	for _, r := range cards {
-		n.Cards = append(n.Cards, ledger.Card{Reading: r})
+	n := &ledger.Node{Cards: make([]ledger.Card, len(cards))}
+	for i := range cards {
+		n.Cards[i].Reading = cards[i]
 	}
 	return n
 }
 
-func heat(v int64) gpu.Reading { return gpu.Reading{Temperature: gpu.Measured(v)} }
+func hot(v int64) gpu.Reading { return gpu.Reading{Temperature: gpu.Measured(v)} }
 
-func power(watts, limit int64) gpu.Reading {
-	return gpu.Reading{Power: gpu.Measured(watts), PowerLimit: gpu.Measured(limit)}
+func draws(power, limit int64) gpu.Reading {
+	return gpu.Reading{Power: gpu.Measured(power), PowerLimit: gpu.Measured(limit)}
 }
 
-func both(degrees, watts, limit int64) gpu.Reading {
-	r := power(watts, limit)
-	r.Temperature = gpu.Measured(degrees)
+func both(t, power, limit int64) gpu.Reading {
+	r := draws(power, limit)
+	r.Temperature = gpu.Measured(t)
 	return r
 }
 
 func TestScore(t *testing.T) {
+	usual, _ := New(nil)
+	other, err := New([]byte(`{"maxMeanTemperature":90,"fullScoreTemperature":40}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
-		args string
-		node *ledger.Node
-		want float64
+		plugin Plugin
+		node   *ledger.Node
+		want   float64
 	}{
-		"nothing is known":             {"", node(gpu.Reading{}, gpu.Reading{}), 50},
-		"no cards":                     {"", node(), 50},
-		"cold":                         {"", node(heat(20)), 100},
-		"at 50":                        {"", node(heat(50)), 100},
-		"at 51":                        {"", node(heat(51)), 96.875},
-		"half way, at 66":              {"", node(heat(66)), 50},
-		"at 74":                        {"", node(heat(74)), 25},
-		"at 82":                        {"", node(heat(82)), 0},
-		"beyond":                       {"", node(heat(99)), 0},
-		"the mean of the cards":        {"", node(heat(50), heat(82)), 50},
-		"the mean of those known":      {"", node(heat(74), gpu.Reading{}), 25},
-		"power is lower":               {"", node(both(50, 210, 300)), 30},
-		"temperature is lower":         {"", node(both(74, 30, 300)), 25},
-		"the means of either":          {"", node(both(66, 300, 300), both(66, 0, 300)), 50},
-		"power alone":                  {"", node(power(100, 400)), 75},
-		"power without a cap":          {"", node(gpu.Reading{Temperature: gpu.Measured(66), Power: gpu.Measured(300)}), 50},
-		"a cap of 0":                   {"", node(both(50, 300, 0)), 100},
-		"more power than the cap":      {"", node(both(50, 330, 300)), 0},
-		"power of some cards":          {"", node(both(50, 150, 300), heat(50)), 50},
-		"other bounds":                 {`{"maxMeanTemperature":90,"fullScoreTemperature":40}`, node(heat(65)), 50},
-		"one of the bounds is another": {`{"fullScoreTemperature":72}`, node(heat(77)), 50},
+		"no card":                       {usual, node(), 50},
+		"nothing is known":              {usual, node(gpu.Reading{}, gpu.Reading{}), 50},
+		"cold":                          {usual, node(hot(20)), 100},
+		"just cool":                     {usual, node(hot(50)), 100},
+		"half way":                      {usual, node(hot(66)), 50},
+		"at the most":                   {usual, node(hot(82)), 0},
+		"beyond":                        {usual, node(hot(100)), 0},
+		"the mean of those known":       {usual, node(hot(50), gpu.Reading{}, hot(82)), 50},
+		"other arguments":               {other, node(hot(65)), 50},
+		"power is the lower":            {usual, node(both(50, 300, 400)), 25},
+		"temperature is the lower":      {usual, node(both(74, 100, 400)), 25},
+		"power alone":                   {usual, node(draws(100, 400)), 75},
+		"beyond its limit":              {usual, node(draws(500, 400)), 0},
+		"no limit":                      {usual, node(gpu.Reading{Temperature: gpu.Measured(66), Power: gpu.Measured(9999)}), 50},
+		"a limit of nothing":            {usual, node(both(66, 10, 0)), 50},
+		"the mean of the shares":        {usual, node(draws(100, 200), draws(0, 400)), 75},
+		"the example of the docs":       {usual, node(both(50, 300, 400), both(60, 300, 400), both(70, 300, 400), both(72, 300, 400)), 25},
+		"the example of the docs, cool": {usual, node(hot(50), hot(60), hot(70), hot(72)), 59.375},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, err := New([]byte(tc.args))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := p.Score(nil, tc.node); math.Abs(got-tc.want) > 1e-9 {
+			if got := tc.plugin.Score(nil, tc.node); math.Abs(got-tc.want) > 1e-9 {
 				t.Errorf("score %v, want %v", got, tc.want)
 			}
 		})
@@ -74,41 +71,37 @@ func TestScore(t *testing.T) {
 }
 
 func TestFilter(t *testing.T) {
-	tooHot := func(have, allowed int64) *pipeline.Verdict {
-		return &pipeline.Verdict{Reason: gpu.Overheated, Gauge: gpu.MeanTemperature, Have: have, Want: allowed}
+	refused := func(have int64) *pipeline.Verdict {
+		return &pipeline.Verdict{Reason: gpu.Overheated, Gauge: gpu.MeanTemperature, Have: have, Want: 83}
 	}
 	tests := map[string]struct {
-		args string
 		node *ledger.Node
 		want *pipeline.Verdict
 	}{
-		"nothing is known":     {"", node(gpu.Reading{}), nil},
-		"at 82":                {"", node(heat(82), heat(82)), nil},
-		"above":                {"", node(heat(83), heat(83)), tooHot(83, 83)},
-		"just above":           {"", node(heat(82), heat(83)), tooHot(83, 83)},
-		"one hot among cool":   {"", node(heat(95), heat(40)), nil},
-		"of those known":       {"", node(heat(95), gpu.Reading{}), tooHot(95, 83)},
-		"another bound":        {`{"maxMeanTemperature":70}`, node(heat(71)), tooHot(71, 71)},
-		"no power left is not": {"", node(both(60, 300, 300)), nil},
+		"nothing is known":         {node(gpu.Reading{}), nil},
+		"at the most":              {node(hot(82), hot(82)), nil},
+		"above by a part":          {node(hot(84), hot(84), hot(84), hot(78)), refused(83)},
+		"above":                    {node(hot(90), hot(80)), refused(85)},
+		"what is not known is not": {node(hot(84), gpu.Reading{}), refused(84)},
+		"one that is hot":          {node(hot(100), hot(60)), nil},
 	}
+	p, _ := New(nil)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, err := New([]byte(tc.args))
-			if err != nil {
-				t.Fatal(err)
-			}
-			n := &pipeline.Candidate{Node: tc.node}
-			var want []pipeline.Bar
+			c := &pipeline.Candidate{Node: tc.node}
 			for i := range tc.node.Cards {
-				n.Open = append(n.Open, i)
+				c.Open = append(c.Open, i)
+			}
+			if v := p.Filter(nil, c); !v.OK() {
+				t.Errorf("refused: %+v", v)
+			}
+			var want []pipeline.Bar
+			for i := range c.Open {
 				if tc.want != nil {
 					want = append(want, pipeline.Bar{Place: i, Verdict: *tc.want})
 				}
 			}
-			if v := p.Filter(nil, n); !v.OK() {
-				t.Errorf("verdict %+v: it bars, and refuses nothing by itself", v)
-			}
-			if diff := cmp.Diff(want, n.Barred); diff != "" {
+			if diff := cmp.Diff(want, c.Barred); diff != "" {
 				t.Errorf("barred (-want +got):\n%s", diff)
 			}
 		})
@@ -116,31 +109,25 @@ func TestFilter(t *testing.T) {
 }
 
 func TestArgs(t *testing.T) {
-	tests := map[string]struct{ args, fault string }{
-		"none":             {"", ""},
-		"empty":            {"{}", ""},
-		"at their least":   {`{"maxMeanTemperature":1,"fullScoreTemperature":0}`, ""},
-		"at their most":    {`{"maxMeanTemperature":150,"fullScoreTemperature":149}`, ""},
-		"too hot":          {`{"maxMeanTemperature":151}`, "maxMeanTemperature: 151 is outside 1..150"},
-		"none at all":      {`{"maxMeanTemperature":0}`, "maxMeanTemperature: 0 is outside 1..150"},
-		"frozen":           {`{"fullScoreTemperature":-1}`, "fullScoreTemperature: -1 is not 0 or more and below maxMeanTemperature, 82"},
-		"the same":         {`{"fullScoreTemperature":82}`, "fullScoreTemperature: 82 is not 0 or more and below maxMeanTemperature, 82"},
-		"below the other":  {`{"maxMeanTemperature":50}`, "fullScoreTemperature: 50 is not 0 or more and below maxMeanTemperature, 50"},
-		"a typo":           {`{"maxMeanTemp":50}`, "maxMeanTemp: there is no such argument"},
-		"of another type":  {`{"maxMeanTemperature":"82"}`, "maxMeanTemperature: is a string"},
-		"not whole":        {`{"maxMeanTemperature":82.5}`, "maxMeanTemperature: is a number 82.5"},
-		"null":             {`{"maxMeanTemperature":null}`, "maxMeanTemperature: null is no value"},
-		"two at once, one": {`{"maxMeanTemperature":200,"fullScoreTemperature":-1}`, "maxMeanTemperature: 200 is outside 1..150\nfullScoreTemperature: -1"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			_, err := New([]byte(tc.args))
-			switch {
-			case (err == nil) != (tc.fault == ""):
-				t.Errorf("New = %v", err)
-			case err != nil && !strings.HasPrefix(err.Error(), tc.fault):
-				t.Errorf("New = %q, want %q", err, tc.fault)
-			}
-		})
+	for args, want := range map[string]string{
+		"":                             "",
+		`{}`:                           "",
+		`{"maxMeanTemperature":150}`:   "",
+		`{"fullScoreTemperature":0}`:   "",
+		`{"maxMeanTemperature":50}`:    "fullScoreTemperature: 50 is not 0 or more and below maxMeanTemperature, 50",
+		`{"maxMeanTemperature":151}`:   "maxMeanTemperature: 151 is outside 1..150",
+		`{"fullScoreTemperature":-1}`:  "fullScoreTemperature: -1 is not 0 or more and below maxMeanTemperature, 82",
+		`{"maxmeantemperature":70}`:    "maxmeantemperature: there is no such argument",
+		`{"fullScoreTemperature":1.5}`: "fullScoreTemperature: is a number 1.5, and not a int64",
+		`{"maxMeanTemperature":0,"fullScoreTemperature":0}`: "maxMeanTemperature: 0 is outside 1..150\nfullScoreTemperature: 0 is not 0 or more and below maxMeanTemperature, 0",
+	} {
+		_, err := New([]byte(args))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", args, got, want)
+		}
 	}
 }
