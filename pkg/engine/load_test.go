@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,83 +22,6 @@ func (c cluster) measures(node gpu.NodeID, r gpu.Reading) {
 
 func degrees(v int64) gpu.Reading    { return gpu.Reading{Temperature: gpu.Measured(v)} }
 func memoryUsed(v int64) gpu.Reading { return gpu.Reading{MemoryUsed: gpu.Measured(v)} }
-
-// Who is kept out by what was measured alone is woken when that falls, once, and not
-// by what makes no difference.
-func TestWakesWhenTheReadingFalls(t *testing.T) {
-	tests := map[string]struct {
-		ask                 gpu.Ask
-		before, still, then gpu.Reading
-		reason              gpu.Reason
-	}{
-		"too hot":        {whole(1), degrees(90), degrees(79), degrees(78), gpu.Overheated},
-		"nobody knows":   {whole(1), degrees(90), degrees(80), gpu.Reading{}, gpu.Overheated},
-		"too busy":       {slice(1), gpu.Reading{Utilisation: gpu.Measured(100)}, gpu.Reading{Utilisation: gpu.Measured(95)}, gpu.Reading{Utilisation: gpu.Measured(94)}, gpu.LoadThresholdExceeded},
-		"memory in use":  {slice(500), memoryUsed(900), memoryUsed(501), memoryUsed(500), gpu.InsufficientGPUMemory},
-		"of a whole one": {gpu.Ask{Count: 1, Whole: true, Memory: 1000}, memoryUsed(900), memoryUsed(101), memoryUsed(100), gpu.InsufficientGPUMemory},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := newCluster(1)
-				c.measures("n1", tc.before)
-				r := pod("waiter", tc.ask)
-				c.server.create(r)
-				if f := c.Filter(&r, []gpu.NodeID{"n1"}); f.Reason != tc.reason {
-					t.Fatalf("refused with %q, want %s", f.Reason, tc.reason)
-				}
-				c.wakes(t)
-				time.Sleep(time.Minute)
-				c.measures("n1", tc.still)
-				time.Sleep(time.Minute)
-				c.mustHaveWoken(t)
-
-				c.measures("n1", tc.then)
-				time.Sleep(time.Second)
-				c.mustHaveWoken(t, "waiter")
-				c.tries(t, "waiter", true)
-			})
-		})
-	}
-}
-
-// What has changed since the filter is found by the bind, and nothing is held.
-func TestBindRefusesWhatWasMeasuredSince(t *testing.T) {
-	tests := map[string]struct {
-		ask    gpu.Ask
-		since  gpu.Reading
-		reason gpu.Reason
-		detail string
-	}{
-		"too hot":  {whole(1), degrees(79), gpu.Overheated, "node n1 no longer fits (GPU temperature 79 °C, allowed below 79)"},
-		"too busy": {slice(1), gpu.Reading{Utilisation: gpu.Measured(97)}, gpu.LoadThresholdExceeded, "node n1 no longer fits (GPU utilisation 97 percent, allowed below 95)"},
-		"too full": {whole(1), memoryUsed(950), gpu.LoadThresholdExceeded, "node n1 no longer fits (GPU memory 95 percent, allowed below 95)"},
-		"memory in use": {
-			slice(500), memoryUsed(700), gpu.InsufficientGPUMemory,
-			"node n1 no longer fits (300 of 500 MiB; 600 MiB there are used beyond what pods hold)",
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(1)
-			r := pod("a", tc.ask)
-			c.server.create(r)
-			if f := c.Filter(&r, []gpu.NodeID{"n1"}); f.Fit != 1 {
-				t.Fatalf("fits %d nodes", f.Fit)
-			}
-			c.measures("n1", tc.since)
-			_, err := c.Bind(t.Context(), target("a", "n1"))
-			var refused *Refusal
-			if !errors.As(err, &refused) {
-				t.Fatalf("Bind = %v", err)
-			}
-			if diff := cmp.Diff(Refusal{Reason: tc.reason, Detail: tc.detail}, *refused); diff != "" {
-				t.Errorf("refusal (-want +got):\n%s", diff)
-			}
-			c.server.mustAgree(t, c.ledger)
-		})
-	}
-}
 
 // A pod's own memory is not in the way of the next, and when the pod ends neither is
 // what was measured of it.
