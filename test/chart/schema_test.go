@@ -46,6 +46,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"port":                    {"networkPolicy: {apiServerPorts: [0]}", "/networkPolicy/apiServerPorts/0"},
 		"half on":                 {"policies: {enabled: 'true'}", "/policies/enabled"},
 		"a limit of nothing":      {"resources: {limit: {cpu: 1}}", "'limit'"},
+		"telemetry from nowhere":  {"telemetry: {config: {period: 30s}}", "/telemetry/config"},
+		"Prometheus without URL":  {"telemetry: {config: {prometheus: {caFile: /ca.crt}}}", "/telemetry/config/prometheus"},
+		"a Secret elsewhere":      {"telemetry: {secret: other/token}", "/telemetry/secret"},
+		"no port of Prometheus":   {"networkPolicy: {telemetryPorts: []}", "/networkPolicy/telemetryPorts"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

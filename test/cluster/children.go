@@ -25,6 +25,7 @@ type Extender struct {
 	APIServer string        // where it finds the API server, if not where that is: see Upstream
 	Verbosity int
 	Elect     Election // how it agrees with others; zero: it decides alone
+	Telemetry string   // where it reads figures of cards from, as its file says; "" for nowhere
 }
 
 // Election says how replicas agree on who decides. The zero value is that there is
@@ -111,11 +112,17 @@ func (c *Cluster) extenderArgs(e Extender, at addresses) ([]string, error) {
 			args = append(args, flag, value.String())
 		}
 	}
-	if e.Policy == "" {
-		return args, nil
+	for flag, content := range map[string]string{"policy": e.Policy, "telemetry-config": e.Telemetry} {
+		if content == "" {
+			continue
+		}
+		path := filepath.Join(c.dir, flag+".yaml")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, "--"+flag, path)
 	}
-	path := filepath.Join(c.dir, "policy.yaml")
-	return append(args, "--policy", path), os.WriteFile(path, []byte(e.Policy), 0o600)
+	return args, nil
 }
 
 // plain keeps what may stand in a file's name.
