@@ -19,6 +19,7 @@ import (
 // Extender says how our scheduler is to run. The zero value is its defaults.
 type Extender struct {
 	Policy    string        // a SchedulerPolicy manifest
+	Telemetry string        // where figures of cards come from, as a file would say; none without
 	Linger    time.Duration // how long a hold of a pod that was force-deleted counts
 	Audit     time.Duration // between two comparisons of the books
 	Settle    time.Duration // between two looks for holds that nobody confirms
@@ -111,11 +112,19 @@ func (c *Cluster) extenderArgs(e Extender, at addresses) ([]string, error) {
 			args = append(args, flag, value.String())
 		}
 	}
-	if e.Policy == "" {
-		return args, nil
+	for _, file := range []struct{ flag, name, content string }{
+		{"--policy", "policy.yaml", e.Policy}, {"--telemetry-config", "telemetry.yaml", e.Telemetry},
+	} {
+		if file.content == "" {
+			continue
+		}
+		path := filepath.Join(c.dir, file.name)
+		if err := os.WriteFile(path, []byte(file.content), 0o600); err != nil {
+			return nil, err
+		}
+		args = append(args, file.flag, path)
 	}
-	path := filepath.Join(c.dir, "policy.yaml")
-	return append(args, "--policy", path), os.WriteFile(path, []byte(e.Policy), 0o600)
+	return args, nil
 }
 
 // plain keeps what may stand in a file's name.
