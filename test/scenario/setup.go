@@ -41,7 +41,7 @@ plugins:
 
 func policy(spec string) string {
 	indented := strings.ReplaceAll(strings.TrimSpace(spec), "\n", "\n  ")
-	return "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: scenario}\nspec:\n  " + indented + "\n"
+	return "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec:\n  " + indented + "\n"
 }
 
 // Choose returns those of these names, in the order of a round.
