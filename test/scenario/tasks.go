@@ -101,12 +101,17 @@ func (p Plan) Validate() error {
 func Draw(p Plan, seed uint64) []Task {
 	var all []Task
 	for i, k := range kinds() {
-		d := drawer{Plan: p, kind: k, random: rand.New(rand.NewPCG(seed, uint64(i)))}
+		d := drawer{Plan: p, kind: k, random: source(seed, i)}
 		all = append(all, d.tasks()...)
 	}
-	slices.SortStableFunc(all, func(a, b Task) int { return cmp.Compare(a.At, b.At) })
+	slices.SortStableFunc(all, byTime)
 	return all
 }
+
+func byTime(a, b Task) int { return cmp.Compare(a.At, b.At) }
+
+// source is where one kind of one seed is drawn from.
+func source(seed uint64, kind int) *rand.Rand { return rand.New(rand.NewPCG(seed, uint64(kind))) }
 
 type drawer struct {
 	Plan
@@ -118,12 +123,26 @@ type drawer struct {
 func (d *drawer) tasks() (all []Task) {
 	running := d.Load * d.share * float64(d.Floor.Cards()) / d.amount() // arrivals whose pods would run, on average
 	for range int(running + 0.5) {
-		// The time that is left of one that runs already is distributed as a whole one.
-		all = append(all, d.arrival(time.Duration(d.random.Float64()*float64(d.Fill)))...)
+		all = append(all, d.earlier()...)
 	}
 	apart := time.Duration(float64(d.takes) / running)
 	for at := d.exponential(apart); at < d.Length-d.Wait; at += d.exponential(apart) {
 		all = append(all, d.arrival(at)...)
+	}
+	return all
+}
+
+// earlier is what runs at the start already: its time that is left is distributed as
+// a whole one. What would have ended before it comes does not come.
+func (d *drawer) earlier() []Task {
+	at := time.Duration(d.random.Float64() * float64(d.Fill))
+	left := d.exponential(d.takes)
+	if left < at {
+		return nil
+	}
+	all := d.arrival(at)
+	for i := range all {
+		all[i].Takes = rounded(left - at)
 	}
 	return all
 }
@@ -135,13 +154,17 @@ func (d *drawer) exponential(mean time.Duration) time.Duration {
 // shortest is what a task takes at least.
 const shortest = 2 * time.Second
 
+func rounded(takes time.Duration) time.Duration {
+	return max(shortest, takes.Round(100*time.Millisecond))
+}
+
 // arrival is what comes at one time: one pod, or those of a group, which are alike.
 func (d *drawer) arrival(at time.Duration) []Task {
 	d.drawn++
 	a := d.ask()
 	t := Task{
 		Name: fmt.Sprintf("%s-%04d", d.name, d.drawn), Kind: d.name, At: at,
-		Takes: max(shortest, d.exponential(d.takes).Round(100*time.Millisecond)),
+		Takes: rounded(d.exponential(d.takes)),
 		Cards: a.cards, Memory: a.memory, Cores: a.cores,
 		Busy: 0.6 + 0.4*d.random.Float64(),
 	}
