@@ -56,6 +56,7 @@ type config struct {
 	certificateHosts      string
 
 	telemetryFile string // "" for none
+	topologyFile  string // "" for none
 
 	settings  policy.Settings
 	telemetry telemetry.Config // if there is a file
@@ -97,6 +98,7 @@ func (c *config) flags() *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "how to reach the API server; in-cluster configuration without it")
 	f.StringVar(&c.policyFile, "policy", "", "file with a SchedulerPolicy; built-in defaults without it")
+	f.StringVar(&c.topologyFile, "topology-file", "", "file that says where nodes are that have no labels for it, such as /etc/heteroflow/topology.yaml; read again when it changes")
 	f.StringVar(&c.telemetryFile, "telemetry-config", "", "file that says where figures of cards come from; without it none are known")
 	f.StringVar(&c.extenderAddress, "extender-address", "127.0.0.1:9000", "of the extender routes; loopback only")
 	f.StringVar(&c.metricsAddress, "metrics-address", ":9395", "of metrics and health")

@@ -105,6 +105,7 @@ type program struct {
 	audit    *kube.Audit
 	audits   time.Duration     // between two
 	feeder   *telemetry.Feeder // nil where no figures of cards are read
+	places   *kube.Places      // nil without a topology file
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -120,7 +121,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	p.events = kube.NewEvents(c.events, time.Now, counts.EventDropped)
 	p.books = &kube.Books{
 		Ledger: unknown(), Settings: cfg.settings, Linger: cfg.linger, Now: time.Now, Logger: klog.FromContext(ctx),
-		InventoryError: counts.InventoryError, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
+		InventoryError: counts.InventoryError, TopologyError: func() { counts.TopologyError(metrics.TopologyOfNode) }, Settled: func(pod gpu.PodID) { p.engine.Forget(pod) },
 		Gone: func(pod gpu.PodID) { p.events.Forget(pod); p.engine.Forget(pod); p.clashes.Gone(pod) },
 		Forged: func(pod *corev1.Pod, kind metrics.Forgery, text string) {
 			counts.Forged(kind)
@@ -128,6 +129,9 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		},
 	}
 	if p.cluster, err = kube.NewCluster(c.work, c.kinds, p.books); err != nil {
+		return nil, err
+	}
+	if err := p.locate(cfg, counts); err != nil {
 		return nil, err
 	}
 	if cfg.leaderElect {
@@ -147,6 +151,22 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	p.engine = p.decider(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
+}
+
+// looksAtFile is how often the topology file is looked at.
+const looksAtFile = 10 * time.Second
+
+// locate reads the topology file, if there is one.
+func (p *program) locate(cfg config, counts *metrics.Metrics) error {
+	if cfg.topologyFile == "" {
+		return nil
+	}
+	p.places = &kube.Places{File: cfg.topologyFile, Every: looksAtFile, Books: p.books, Nodes: p.cluster.Nodes(),
+		Unreadable: func() { counts.TopologyError(metrics.TopologyOfFile) }}
+	if err := p.places.Read(); err != nil {
+		return fmt.Errorf("--topology-file: %w", err)
+	}
+	return nil
 }
 
 // unknown is a ledger that lets nobody have anything: what is written about tenants
@@ -323,6 +343,9 @@ func (p *program) loops() []func(context.Context) error {
 	always := []func(context.Context) error{p.cluster.Run, p.events.Run}
 	if p.shared != nil {
 		always = append(always, p.shared.Run)
+	}
+	if p.places != nil {
+		always = append(always, p.places.Run)
 	}
 	if p.feeder != nil {
 		always = append(always, func(ctx context.Context) error { p.feeder.Run(ctx); return ctx.Err() })

@@ -15,6 +15,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/policy"
+	"heteroflow.io/heteroflow/pkg/topology"
 )
 
 // Books turns what is seen of nodes and pods into the ledger's moves. It is safe
@@ -28,10 +29,11 @@ type Books struct {
 	Linger time.Duration
 	Now    func() time.Time
 	Logger klog.Logger
-	// InventoryError is told of inventories that cannot be read, Settled of pods
-	// that wait for no node any more, Gone of pods that nothing more will be heard
+	// InventoryError is told of inventories that cannot be read, TopologyError of
+	// topologies, Settled of pods that wait for no node any more, Gone of pods that nothing more will be heard
 	// of. They must not call back: the books are locked.
 	InventoryError func()
+	TopologyError  func()
 	Settled        func(gpu.PodID)
 	Gone           func(gpu.PodID)
 	// Appeared is told of bound pods that were not known to be bound; nil: nobody
@@ -41,9 +43,10 @@ type Books struct {
 	// scheduler writes; nil: nobody is. It must not call back either.
 	Forged func(pod *corev1.Pod, kind metrics.Forgery, text string)
 
-	mu     sync.Mutex            // held for each move, so that what it is based on still holds
-	faults map[gpu.NodeID]string // guarded by mu; node -> what is wrong with its inventory or topology; told once
-	left   departures            // guarded by mu
+	mu     sync.Mutex                       // held for each move, so that what it is based on still holds
+	faults map[gpu.NodeID]string            // guarded by mu; node -> what is wrong with its inventory or topology; told once
+	left   departures                       // guarded by mu
+	places map[gpu.NodeID]topology.Location // guarded by mu; what the topology file says; never edited
 
 	forgeries forgeries // guarded by mu
 }
@@ -53,6 +56,14 @@ func (b *Books) NodeSeen(node *corev1.Node) {
 	facts, err := codec.Facts(node, b.Settings)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.setNode(facts, err)
+}
+
+// nodeSeen is NodeSeen for who has the lock.
+func (b *Books) nodeSeen(node *corev1.Node) { b.setNode(codec.Facts(node, b.Settings)) }
+
+func (b *Books) setNode(facts ledger.Facts, err error) {
+	facts.Location = b.located(facts.ID, facts.Location)
 	b.inventory(facts.ID, err)
 	b.Ledger.SetNode(facts)
 }
@@ -72,6 +83,7 @@ func (b *Books) inventory(node gpu.NodeID, err error) {
 	}
 	b.faults[node] = err.Error()
 	if errors.Is(err, codec.ErrTopology) {
+		b.TopologyError()
 		b.Logger.Error(err, "topology cannot be read, how the node's cards are joined counts as not known", "node", node)
 		return
 	}

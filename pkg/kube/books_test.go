@@ -29,6 +29,7 @@ func start() time.Time { return time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC) }
 type shelf struct {
 	Books
 	inventoryErrors int
+	topologyErrors  int
 	settled, gone   []gpu.PodID
 }
 
@@ -41,6 +42,7 @@ func newShelf() *shelf {
 		Now:            start,
 		Logger:         logr.Discard(),
 		InventoryError: func() { s.inventoryErrors++ },
+		TopologyError:  func() { s.topologyErrors++ },
 		Settled:        func(pod gpu.PodID) { s.settled = append(s.settled, pod) },
 		Gone:           func(pod gpu.PodID) { s.gone = append(s.gone, pod) },
 	}

@@ -25,4 +25,7 @@ func TestTopologyThatCannotBeRead(t *testing.T) {
 	if s.inventoryErrors != 0 {
 		t.Errorf("%d inventories could not be read", s.inventoryErrors)
 	}
+	if s.topologyErrors != 1 { // told once until it changes
+		t.Errorf("%d topologies could not be read, want 1", s.topologyErrors)
+	}
 }

@@ -197,6 +197,7 @@ const (
 	nameHolds           = "heteroflow_holds"
 	nameEventsDropped   = "heteroflow_events_dropped_total"
 	nameInventoryErrors = "heteroflow_inventory_errors_total"
+	nameTopologyErrors  = "heteroflow_topology_errors_total"
 	namePodsTouched     = "heteroflow_pods_touched_total"
 	namePodsNominated   = "heteroflow_pods_nominated_total"
 	nameForgeries       = "heteroflow_forgeries_total"
@@ -243,6 +244,8 @@ func countedFamilies() []Family {
 			[]Label{{Name: "state", Values: holdStates()}}},
 		{nameEventsDropped, Counter, "Pod events that were not written: the queue was full or the API server refused them.", nil},
 		{nameInventoryErrors, Counter, "Node inventories that could not be read; such a node counts as having no cards.", nil},
+		{nameTopologyErrors, Counter, "Descriptions of how a node's cards are joined, and versions of the topology file, that could not be read.",
+			[]Label{{Name: "of", Values: []string{TopologyOfNode, TopologyOfFile}}}},
 		{namePodsTouched, Counter, "Pods touched: woken because a node has room for them, or because the outcome of a Binding was not known.", nil},
 		{namePodsNominated, Counter, "Nodes nominated for a pod: woken likewise, and kube-scheduler is pointed to the node, which its sample may leave out.", nil},
 		{nameForgeries, Counter, "Pods on which somebody else had written what only the scheduler writes: before they were bound, with a record of cards that is not believed, or by a change later.",

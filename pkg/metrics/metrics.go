@@ -31,6 +31,7 @@ type Metrics struct {
 	certificates    *prometheus.GaugeVec
 	eventsDropped   prometheus.Counter
 	inventoryErrors prometheus.Counter
+	topologyErrors  *prometheus.CounterVec
 	podsTouched     prometheus.Counter
 	podsNominated   prometheus.Counter
 	mismatches      prometheus.Gauge
@@ -72,6 +73,7 @@ func New(v View) *Metrics {
 		certificates:    gauges(nameCertificate),
 		eventsDropped:   counter(nameEventsDropped),
 		inventoryErrors: counter(nameInventoryErrors),
+		topologyErrors:  counters(nameTopologyErrors),
 		podsTouched:     counter(namePodsTouched),
 		podsNominated:   counter(namePodsNominated),
 		mismatches:      gauge(nameMismatches),
@@ -94,7 +96,7 @@ func New(v View) *Metrics {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, m.duration, m.nodesRefused, m.filterOutcomes, m.bindOutcomes,
-		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
+		m.bindInFlight, m.admissions, m.admissionTime, m.forwarded, m.held, m.certificates, m.eventsDropped, m.inventoryErrors, m.topologyErrors, m.podsTouched, m.podsNominated, m.mismatches, m.clashes, m.forgeries,
 		m.telemetryReads, m.telemetryTime, m.telemetryDropped, m.telemetryFresh,
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
@@ -121,6 +123,9 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, f := range forgeries() {
 		m.forgeries.WithLabelValues(string(f))
+	}
+	for _, of := range []string{TopologyOfNode, TopologyOfFile} {
+		m.topologyErrors.WithLabelValues(of)
 	}
 	for _, o := range telemetryOutcomes() {
 		m.telemetryReads.WithLabelValues(string(o))
@@ -188,6 +193,15 @@ func (m *Metrics) EventDropped() { m.eventsDropped.Inc() }
 
 // InventoryError counts a node inventory that could not be read.
 func (m *Metrics) InventoryError() { m.inventoryErrors.Inc() }
+
+// Of what a topology could not be read.
+const (
+	TopologyOfNode = "node"
+	TopologyOfFile = "file"
+)
+
+// TopologyError counts a topology that could not be read.
+func (m *Metrics) TopologyError(of string) { m.topologyErrors.WithLabelValues(of).Inc() }
 
 // PodTouched counts a pod that was touched.
 func (m *Metrics) PodTouched() { m.podsTouched.Inc() }

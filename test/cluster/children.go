@@ -19,13 +19,13 @@ import (
 // Extender says how our scheduler is to run. The zero value is its defaults.
 type Extender struct {
 	Policy    string        // a SchedulerPolicy manifest
-	Telemetry string        // where figures of cards come from, as a file would say; none without
 	Linger    time.Duration // how long a hold of a pod that was force-deleted counts
 	Audit     time.Duration // between two comparisons of the books
 	Settle    time.Duration // between two looks for holds that nobody confirms
 	APIServer string        // where it finds the API server, if not where that is: see Upstream
 	Verbosity int
 	Elect     Election // how it agrees with others; zero: it decides alone
+	Telemetry string   // where it reads figures of cards from, as its file says; "" for nowhere
 }
 
 // Election says how replicas agree on who decides. The zero value is that there is
@@ -112,17 +112,15 @@ func (c *Cluster) extenderArgs(e Extender, at addresses) ([]string, error) {
 			args = append(args, flag, value.String())
 		}
 	}
-	for _, file := range []struct{ flag, name, content string }{
-		{"--policy", "policy.yaml", e.Policy}, {"--telemetry-config", "telemetry.yaml", e.Telemetry},
-	} {
-		if file.content == "" {
+	for flag, content := range map[string]string{"policy": e.Policy, "telemetry-config": e.Telemetry} {
+		if content == "" {
 			continue
 		}
-		path := filepath.Join(c.dir, file.name)
-		if err := os.WriteFile(path, []byte(file.content), 0o600); err != nil {
+		path := filepath.Join(c.dir, flag+".yaml")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			return nil, err
 		}
-		args = append(args, file.flag, path)
+		args = append(args, "--"+flag, path)
 	}
 	return args, nil
 }
