@@ -10,7 +10,7 @@ import (
 const (
 	cardsPerNode = 8
 	perRack      = 8 // nodes
-	// everyHot makes the last of so many racks, one row of them, a hot one.
+	// everyHot makes one of so many racks a hot one.
 	everyHot = 4
 	// perZone racks make a zone.
 	perZone = 8
@@ -21,8 +21,8 @@ const (
 	labelRack = "heteroflow.io/rack"
 )
 
-// Floor is where the nodes stand: in racks of eight, of which every fourth is at
-// the end of its row, where the air that comes in is warm already.
+// Floor is where the nodes stand: in racks of eight, of which every fourth, from
+// the second on, stands where the air that comes in is warm already.
 type Floor struct{ Nodes int }
 
 // Validate says what is wrong with the number.
@@ -44,7 +44,7 @@ func (f Floor) Racks() int { return f.Nodes / perRack }
 
 func rackOf(node int) int { return node / perRack }
 
-func hot(rack int) bool { return rack%everyHot == everyHot-1 }
+func hot(rack int) bool { return rack%everyHot == 1 }
 
 func nodeName(node int) string { return fmt.Sprintf("gpu-%04d", node) }
 

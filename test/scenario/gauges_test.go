@@ -1,25 +1,25 @@
 package scenario
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/telemetry"
 )
 
-// The scheduler reads from the stand-in what it was given, with its age.
-func TestGaugesAreRead(t *testing.T) {
-	f := Floor{Nodes: 8}
-	g, err := NewGauges(f)
+// TestGaugesAreReadAsPrometheus: by the code of the extender, with the
+// configuration that it is given.
+func TestGaugesAreReadAsPrometheus(t *testing.T) {
+	gauges, err := NewGauges(row)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.Close()
+	defer gauges.Close()
 	file := filepath.Join(t.TempDir(), "telemetry.yaml")
-	if err := os.WriteFile(file, []byte(g.config()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(gauges.config()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	config, err := telemetry.ReadConfig(file)
@@ -30,36 +30,30 @@ func TestGaugesAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func() []telemetry.Sample {
-		samples, err := source.Read(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return samples
-	}
-	if got := read(); len(got) != 0 {
-		t.Errorf("before there are any: %v", got)
+	if samples, err := source.Read(t.Context()); err != nil || len(samples) != 0 {
+		t.Fatalf("before any are set: %d samples, %v", len(samples), err)
 	}
 
-	h := NewHeat(f)
-	h.cards[3][5] = 66.25
-	told := time.Now().Add(-4 * time.Second)
-	g.Set(h.cards, told)
-	h.cards[3][5] = 99 // what was given does not change any more
-
-	samples := read()
-	if len(samples) != f.Cards() {
-		t.Fatalf("%d samples, want one of each of %d cards", len(samples), f.Cards())
+	heat := NewHeat(row)
+	heat.cards[5][2] = 71.25
+	gauges.Set(heat.cards, time.Now().Add(-10*time.Second))
+	heat.cards[5][2] = 99 // what is told does not change by itself
+	samples, err := source.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	places := f.places()
+	if len(samples) != row.Cards() {
+		t.Errorf("%d samples of %d cards", len(samples), row.Cards())
+	}
+	card := gpu.CardID(row.cards(nodeName(5))[2].UUID)
 	for _, s := range samples {
-		want := 30.0
-		if at := places[string(s.Card)]; at == (place{3, 5}) {
-			want = 66.25
+		if s.Card != card {
+			continue
 		}
-		age := told.Sub(s.At).Abs()
-		if s.Kind != telemetry.Temperature || s.Value != want || nodeName(places[string(s.Card)].node) != string(s.Node) || age > 2*time.Second {
-			t.Errorf("sample %+v, want %v degrees at %v", s, want, told)
+		if age := time.Since(s.At); s.Node != "gpu-0005" || s.Value != 71.25 || age < 9*time.Second || age > time.Minute {
+			t.Errorf("sample %+v, of %v ago", s, age)
 		}
+		return
 	}
+	t.Errorf("there is no sample of %s", card)
 }

@@ -6,143 +6,79 @@ import (
 	"time"
 )
 
-// full is the use of all cards of these nodes.
-func full(f Floor, nodes ...int) use {
-	busy := make(use, f.Nodes)
-	for _, n := range nodes {
-		for card := range busy[n] {
-			busy[n][card] = 1
+var row = Floor{Nodes: 32} // four racks, the second of them hot
+
+func busyAll(f Floor, share float64) use {
+	u := make(use, f.Nodes)
+	for node := range u {
+		for card := range u[node] {
+			u[node][card] = share
 		}
 	}
-	return busy
+	return u
 }
 
-func rack(n int) (nodes []int) {
-	for i := range perRack {
-		nodes = append(nodes, n*perRack+i)
+const ages = 100 * lag
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 0.01 {
+		t.Errorf("%s: %.3f degC, want %.3f", what, got, want)
 	}
-	return nodes
 }
 
-// The figures that docs/placement.md tells of the climate.
-func TestWhereTemperaturesStay(t *testing.T) {
-	f := Floor{Nodes: 32}
-	oneCard := make(use, f.Nodes)
-	oneCard[0][0] = 1
+// TestCardsSettle: where temperatures end up is what the document's table says.
+func TestCardsSettle(t *testing.T) {
+	alone := busyAll(row, 0)
+	alone[0][0] = 1
+	oneNode := busyAll(row, 0)
+	oneNode[0] = [cardsPerNode]float64{1, 1, 1, 1, 1, 1, 1, 1}
 	tests := map[string]struct {
-		busy       use
-		node       int
-		mean, card float64 // of the node, and of its first card
+		busy                 use
+		card, beside, across float64 // of node 0, its next card, the next node
+		hot                  float64 // in the hot rack
 	}{
-		"nobody does anything":           {make(use, f.Nodes), 0, 30, 30},
-		"the same in a hot rack":         {make(use, f.Nodes), 24, 44, 44},
-		"one card":                       {oneCard, 0, 30 + 1.5 + 22.0/8, 30 + 1.5 + 22},
-		"one node":                       {full(f, 0), 0, 64, 64},
-		"its neighbour feels it":         {full(f, 0), 1, 30 + 6.0/7, 30 + 6.0/7},
-		"the next rack does not":         {full(f, rack(0)...), 8, 30, 30},
-		"a whole rack":                   {full(f, rack(0)...), 0, 70, 70},
-		"a whole rack at the hot end":    {full(f, rack(3)...), 24, 84, 84},
-		"an idle node in a rack at work": {full(f, rack(0)[1:]...), 0, 36, 36},
-		"a hot idle node in one at work": {full(f, rack(3)[1:]...), 24, 50, 50},
-		"a hot node by itself":           {full(f, 24), 24, 78, 78},
+		"nothing runs":        {busyAll(row, 0), 30, 30, 30, 44},
+		"all is busy":         {busyAll(row, 1), 70, 70, 70, 84},
+		"half as busy":        {busyAll(row, 0.5), 50, 50, 50, 64},
+		"one card of a node":  {alone, 30 + 22 + 12.0/8, 30 + 12.0/8, 30 + 6.0/7/8, 44},
+		"one node of a rack":  {oneNode, 30 + 22 + 12, 30 + 22 + 12, 30 + 6.0/7, 44},
+		"another rack is hot": {busyAll(row, 0), 30, 30, 30, 30 + inletHot - inlet},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := NewHeat(f)
-			h.Step(tc.busy, 100*lag)
-			if got := mean(h.cards[tc.node]); !near(got, tc.mean) {
-				t.Errorf("the node is at %v, want %v", got, tc.mean)
-			}
-			if got := h.cards[tc.node][0]; !near(got, tc.card) {
-				t.Errorf("its first card is at %v, want %v", got, tc.card)
-			}
+			h := NewHeat(row)
+			h.Step(tc.busy, ages)
+			near(t, "the card", h.cards[0][0], tc.card)
+			near(t, "the card beside it", h.cards[0][1], tc.beside)
+			near(t, "the next node", h.cards[1][0], tc.across)
+			near(t, "the hot rack", h.cards[perRack][0], tc.hot)
 		})
 	}
 }
 
-func near(a, b float64) bool { return math.Abs(a-b) < 1e-6 }
-
-// However the time is cut up, cards come to the same; and never past where they
-// would stay.
-func TestTimeCanBeCutUp(t *testing.T) {
-	f := Floor{Nodes: 8}
-	busy := full(f, 0, 1, 2)
-	once, often := NewHeat(f), NewHeat(f)
-	once.Step(busy, lag)
-	for range 1000 {
-		often.Step(busy, lag/1000)
-	}
-	for node := range f.Nodes {
-		if a, b := once.cards[node][0], often.cards[node][0]; !near(a, b) {
-			t.Errorf("node %d is at %v after one step, at %v after a thousand", node, a, b)
+// TestCardsLag: after the time constant a card has come 1-1/e of the way, in
+// however many steps.
+func TestCardsLag(t *testing.T) {
+	busy := busyAll(row, 1)
+	for _, steps := range []int{1, 2, 600} {
+		h := NewHeat(row)
+		for range steps {
+			h.Step(busy, lag/time.Duration(steps))
 		}
-	}
-	stays := NewHeat(f)
-	stays.Step(busy, 100*lag)
-	if way := (once.cards[0][0] - 30) / (stays.cards[0][0] - 30); !near(way, 1-1/math.E) {
-		t.Errorf("after the lag a card has come %v of its way, want two thirds", way)
-	}
-	once.Step(busy, 0)
-	if a, b := once.cards[0][0], often.cards[0][0]; !near(a, b) {
-		t.Errorf("in no time a card went from %v to %v", b, a)
-	}
-}
-
-func TestCardsCoolDownAgain(t *testing.T) {
-	f := Floor{Nodes: 8}
-	h := NewHeat(f)
-	h.Step(full(f, rack(0)...), 10*lag)
-	h.Step(make(use, f.Nodes), 100*lag)
-	if node, card := h.Hottest(); !near(node, 30) || !near(card, 30) {
-		t.Errorf("long after all work the hottest are at %v and %v, want 30", node, card)
+		near(t, "after the lag", h.cards[0][0], 30+40*(1-1/math.E))
+		h.Step(busyAll(row, 0), ages)
+		near(t, "when all is over", h.cards[0][0], 30)
 	}
 }
 
 func TestHottest(t *testing.T) {
-	f := Floor{Nodes: 32}
-	h := NewHeat(f)
-	h.Step(full(f, rack(3)...), 100*lag)
-	if node, card := h.Hottest(); !near(node, 84) || !near(card, 84) {
-		t.Errorf("hottest are at %v and %v, want 84", node, card)
-	}
-	if got := h.Throttled(); got != perRack*cardsPerNode {
-		t.Errorf("%d cards slow down, want those of the hot rack, 64", got)
-	}
-	if got := NewHeat(f).Throttled(); got != 0 {
-		t.Errorf("%d idle cards slow down", got)
-	}
-}
-
-func TestFloor(t *testing.T) {
-	for nodes, good := range map[int]bool{8: true, 128: true, 0: false, 4: false, 12: false, -8: false} {
-		if err := (Floor{Nodes: nodes}).Validate(); (err == nil) != good {
-			t.Errorf("%d nodes: %v", nodes, err)
-		}
-	}
-	f := Floor{Nodes: 128}
-	specs, places := f.specs(), f.places()
-	if len(places) != 1024 || f.Cards() != 1024 || f.Racks() != 16 {
-		t.Errorf("%d places, %d cards, %d racks, want 1024, 1024, 16", len(places), f.Cards(), f.Racks())
-	}
-	racks, hots := map[string]int{}, 0
-	for i, s := range specs {
-		racks[s.Labels[labelZone]+"/"+s.Labels[labelRack]]++
-		if hot(rackOf(i)) {
-			hots++
-		}
-		for _, c := range s.Cards {
-			if got := places[c.UUID]; got != (place{i, c.Index}) {
-				t.Errorf("card %s is at %v, want node %d, card %d", c.UUID, got, i, c.Index)
-			}
-		}
-	}
-	if len(racks) != 16 || racks["zone-1/rack-15"] != 8 || hots != 32 {
-		t.Errorf("racks %v, %d hot nodes, want 16 of 8, and 32", racks, hots)
-	}
-}
-
-func TestUseOfTime(t *testing.T) {
-	if got := inCluster(3 * time.Second); got != 3*time.Minute {
-		t.Errorf("3 s stand for %v, want 3 min", got)
+	h := NewHeat(row)
+	h.cards[3] = [cardsPerNode]float64{90, 10, 10, 10, 10, 10, 10, 10}
+	node, card := h.Hottest()
+	near(t, "the node", node, 44)
+	near(t, "the card", card, 90)
+	if n := h.Throttled(); n != 1 {
+		t.Errorf("%d cards slow down, want the one", n)
 	}
 }

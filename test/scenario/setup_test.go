@@ -1,91 +1,70 @@
 package scenario
 
 import (
-	"slices"
-	"strings"
+	"os"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	component "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
 	"sigs.k8s.io/yaml"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 )
 
-func TestSetupsAreValid(t *testing.T) {
+// TestPoliciesAreRead: as the extender reads them, which would not start otherwise.
+func TestPoliciesAreRead(t *testing.T) {
 	for _, s := range Setups() {
 		if s.policy == "" {
 			continue
 		}
-		settings, err := codec.Policy([]byte(s.policy))
+		if _, err := codec.Policy([]byte(s.policy)); err != nil {
+			t.Errorf("%s: %v in\n%s", s.Name, err, s.policy)
+		}
+	}
+}
+
+func TestSchedulerConfig(t *testing.T) {
+	example, err := os.ReadFile("../../examples/kube-scheduler.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(b []byte) (c configv1.KubeSchedulerConfiguration) {
+		t.Helper()
+		if err := yaml.UnmarshalStrict(b, &c); err != nil {
+			t.Fatalf("%v in\n%s", err, b)
+		}
+		c.LeaderElection = component.LeaderElectionConfiguration{} // that differs in all of them
+		return c
+	}
+	for _, s := range Setups() {
+		b, err := s.schedulerConfig(example)
 		if err != nil {
-			t.Errorf("%s: %v", s.Name, err)
+			t.Fatalf("%s: %v", s.Name, err)
 		}
-		if s.stock && settings.Shortlist != 0 {
-			t.Errorf("%s: a shortlist of %d chooses among the nodes that fit", s.Name, settings.Shortlist)
+		want := read(example)
+		if s.stock { // nothing but who rates nodes differs
+			want.Extenders[0].PrioritizeVerb = ""
+			want.Profiles[0].PluginConfig = nil
+			want.Profiles[0].Plugins.Score = configv1.PluginSet{}
 		}
+		if diff := cmp.Diff(want, read(b)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", s.Name, diff)
+		}
+	}
+	if _, err := Setups()[0].schedulerConfig([]byte("extenders: [{}]\nprofiles: [{}]")); err == nil {
+		t.Error("a configuration in which nothing is to be taken out is taken as one in which something was")
 	}
 }
 
 func TestChoose(t *testing.T) {
-	got, err := Choose([]string{"default", "blind"})
-	if err != nil || len(got) != 2 || got[0].Name != "blind" || got[1].Name != "default" {
-		t.Errorf("chose %v, %v", got, err)
+	chosen, err := Choose([]string{"default", "stock"})
+	if err != nil || len(chosen) != 2 || chosen[0].Name != "stock" || chosen[1].Name != "default" {
+		t.Errorf("Choose = %+v, %v", chosen, err)
 	}
-	for _, names := range [][]string{{"stock", "stok"}, {"stock", "stock"}, {""}} {
-		if _, err := Choose(names); err == nil {
-			t.Errorf("%v: no complaint", names)
+	for _, names := range [][]string{{"stock", "stock"}, {"none"}, {""}} {
+		if chosen, err := Choose(names); err == nil {
+			t.Errorf("Choose(%q) = %+v", names, chosen)
 		}
-	}
-}
-
-const example = `
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-leaderElection: {leaderElect: true}
-podMaxBackoffSeconds: 10
-profiles:
-- schedulerName: heteroflow-scheduler
-  plugins:
-    postFilter: {disabled: [{name: "*"}]}
-    score: {disabled: [{name: NodeResourcesFit}]}
-  pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List}}]
-extenders:
-- {urlPrefix: "http://127.0.0.1:1", filterVerb: filter, prioritizeVerb: score, bindVerb: bind}
-`
-
-func TestSchedulerConfig(t *testing.T) {
-	for _, s := range Setups() {
-		text, err := s.schedulerConfig([]byte(example))
-		if err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-		var config configv1.KubeSchedulerConfiguration
-		if err := yaml.UnmarshalStrict(text, &config); err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-		e, p := config.Extenders[0], config.Profiles[0]
-		if e.FilterVerb != "filter" || e.BindVerb != "bind" || *config.LeaderElection.LeaderElect || *config.PodMaxBackoffSeconds != 10 {
-			t.Errorf("%s: extender %+v, election %v", s.Name, e, *config.LeaderElection.LeaderElect)
-		}
-		if len(p.Plugins.PostFilter.Disabled) != 1 {
-			t.Errorf("%s: kube-scheduler preempts", s.Name)
-		}
-		rated := e.PrioritizeVerb == "score" && slices.Contains(p.Plugins.Score.Disabled, configv1.Plugin{Name: "NodeResourcesFit"})
-		if rated == s.stock || s.stock && len(p.Plugins.Score.Disabled)+len(p.PluginConfig) > 0 {
-			t.Errorf("%s: rates by %q, without %v, with %v", s.Name, e.PrioritizeVerb, p.Plugins.Score.Disabled, p.PluginConfig)
-		}
-	}
-}
-
-// An example that has changed is not to be taken for another configuration.
-func TestSchedulerConfigKnowsTheExample(t *testing.T) {
-	stock := Setup{Name: "stock", stock: true}
-	for _, part := range []string{"prioritizeVerb: score,", "    score: {disabled: [{name: NodeResourcesFit}]}\n", "  pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List}}]\n"} {
-		if _, err := stock.schedulerConfig([]byte(strings.Replace(example, part, "", 1))); err == nil {
-			t.Errorf("without %q: no complaint", part)
-		}
-	}
-	if _, err := stock.schedulerConfig([]byte("{")); err == nil {
-		t.Error("no YAML: no complaint")
 	}
 }

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,178 +10,128 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+var (
+	begin = time.Unix(1_000_000, 0)
+	small = Plan{Floor: row, Load: 1, Fill: 10 * time.Second, Length: time.Minute, Wait: 5 * time.Second}
+)
 
-func after(seconds float64) time.Time {
-	return noon.Add(time.Duration(seconds * float64(time.Second)))
-}
-
-// bound is a pod on a node with these cards, each as JSON.
-func bound(name string, node int, cards ...string) *corev1.Pod {
-	text := fmt.Sprintf(`{"version":1,"containers":[{"name":"main","cards":[%s]}]}`, strings.Join(cards, ","))
+// bound is a pod with an allocation of these cards of the node: of each so much
+// of its compute, 100 for all of it.
+func bound(name string, node, cores int, cards ...int) *corev1.Pod {
+	list := ""
+	for i, card := range cards {
+		if i > 0 {
+			list += ","
+		}
+		list += fmt.Sprintf(`{"uuid":%q,"cores":%d,"exclusive":%t}`, row.cards(nodeName(node))[card].UUID, cores, cores == 100)
+	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{"heteroflow.io/allocation": text}},
-		Spec:       corev1.PodSpec{NodeName: nodeName(node)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
+			"heteroflow.io/allocation": `{"containers":[{"cards":[` + list + `]}]}`,
+		}},
+		Spec: corev1.PodSpec{NodeName: nodeName(node)},
 	}
 }
 
-func whole(node, card int) string {
-	return fmt.Sprintf(`{"uuid":"GPU-%s-nvidia-%d","cores":100,"exclusive":true}`, nodeName(node), card)
-}
-
-func slice(node, card, cores int) string {
-	return fmt.Sprintf(`{"uuid":"GPU-%s-nvidia-%d","cores":%d}`, nodeName(node), card, cores)
-}
-
-func ended(pod *corev1.Pod, phase corev1.PodPhase) *corev1.Pod {
-	pod = pod.DeepCopy()
-	pod.Status.Phase = phase
+func ended(pod *corev1.Pod) *corev1.Pod {
+	pod.Status.Phase = corev1.PodSucceeded
 	return pod
 }
 
 func TestUse(t *testing.T) {
-	half := &Task{Name: "a", Cards: 2, Busy: 0.5}
-	light := &Task{Name: "b", Cores: 50, Memory: 1, Busy: 0.8}
-	other := &Task{Name: "c", Cores: 30, Memory: 1, Busy: 1}
-	a, b, c := bound("a", 1, whole(1, 0), whole(1, 7)), bound("b", 0, slice(0, 3, 50)), bound("c", 0, slice(0, 3, 30))
-	tests := map[string]struct {
-		see  []*corev1.Pod
-		gone []string
-		want map[place]float64
-		held int
-	}{
-		"nobody":                 {},
-		"whole cards":            {see: []*corev1.Pod{a}, want: map[place]float64{{1, 0}: 0.5, {1, 7}: 0.5}, held: 2},
-		"a slice":                {see: []*corev1.Pod{b}, want: map[place]float64{{0, 3}: 0.4}, held: 1},
-		"two on a card":          {see: []*corev1.Pod{b, c}, want: map[place]float64{{0, 3}: 0.7}, held: 1},
-		"seen twice":             {see: []*corev1.Pod{b, b}, want: map[place]float64{{0, 3}: 0.4}, held: 1},
-		"one has ended":          {see: []*corev1.Pod{b, c, ended(b, corev1.PodSucceeded)}, want: map[place]float64{{0, 3}: 0.3}, held: 1},
-		"one has failed":         {see: []*corev1.Pod{a, ended(a, corev1.PodFailed)}},
-		"one is gone":            {see: []*corev1.Pod{a, b}, gone: []string{"a"}, want: map[place]float64{{0, 3}: 0.4}, held: 1},
-		"one of an earlier run":  {see: []*corev1.Pod{bound("z", 0, whole(0, 0))}},
-		"one that has no node":   {see: []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}},
-		"one that nobody asked":  {gone: []string{"z"}},
-		"ended when first seen":  {see: []*corev1.Pod{ended(a, corev1.PodSucceeded)}},
-		"everything on one node": {see: []*corev1.Pod{b, bound("c", 0, slice(0, 4, 30))}, want: map[place]float64{{0, 3}: 0.4, {0, 4}: 0.3}, held: 2},
+	tally := newTally(row)
+	for _, name := range []string{"whole", "slice", "other", "gone", "done", "waits"} {
+		tally.Ask(&Task{Name: name, Busy: 0.5}, begin)
 	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			tally := newTally(Floor{Nodes: 8})
-			for _, task := range []*Task{half, light, other} {
-				tally.Ask(task, noon)
-			}
-			for _, pod := range tc.see {
-				tally.See(pod, after(1))
-			}
-			for _, name := range tc.gone {
-				tally.Gone(name)
-			}
-			busy, held := tally.Use()
-			want := make(use, 8)
-			for at, u := range tc.want {
-				want[at.node][at.card] = u
-			}
-			for node := range want {
-				for card := range want[node] {
-					if !near(busy[node][card], want[node][card]) {
-						t.Errorf("card %d of node %d is busy %v, want %v", card, node, busy[node][card], want[node][card])
-					}
-				}
-			}
-			if held != tc.held || len(tally.Wrong()) > 0 {
-				t.Errorf("%d cards are held, want %d; wrong: %v", held, tc.held, tally.Wrong())
-			}
-		})
+	tally.See(bound("whole", 2, 100, 0, 1), begin)
+	tally.See(bound("slice", 3, 30, 7), begin)
+	tally.See(bound("other", 3, 30, 7), begin)
+	tally.See(bound("gone", 4, 100, 0), begin)
+	tally.Gone("gone")
+	tally.See(ended(bound("done", 5, 100, 0)), begin)
+	tally.See(bound("of an earlier run", 6, 100, 0), begin)
+
+	want := make(use, row.Nodes)
+	want[2][0], want[2][1], want[3][7] = 0.5, 0.5, 0.3
+	busy, held := tally.Use()
+	if diff := cmp.Diff(want, busy); diff != "" {
+		t.Errorf("use (-want +got):\n%s", diff)
+	}
+	if held != 3 {
+		t.Errorf("%d cards are held, want 3", held)
+	}
+	if wrong := tally.Wrong(); len(wrong) > 0 {
+		t.Errorf("wrong: %q", wrong)
 	}
 }
 
-// A card is busy once, whatever is said of it.
 func TestUseIsAtMostAll(t *testing.T) {
-	tally := newTally(Floor{Nodes: 8})
+	tally := newTally(row)
 	for _, name := range []string{"a", "b"} {
-		tally.Ask(&Task{Name: name, Cards: 1, Busy: 0.8}, noon)
-		tally.See(bound(name, 0, whole(0, 0)), noon)
+		tally.Ask(&Task{Name: name, Busy: 1}, begin)
+		tally.See(bound(name, 0, 80, 0), begin)
 	}
 	if busy, _ := tally.Use(); busy[0][0] != 1 {
-		t.Errorf("busy %v, want 1", busy[0][0])
+		t.Errorf("the card is %.2f busy", busy[0][0])
 	}
 }
 
-func TestWhatCannotBe(t *testing.T) {
-	unreadable := bound("a", 0)
-	unreadable.Annotations["heteroflow.io/allocation"] = "{"
-	tests := map[string]*corev1.Pod{
-		"an unknown node":        {ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.PodSpec{NodeName: "elsewhere"}},
-		"an unknown card":        bound("a", 0, `{"uuid":"GPU-of-nobody"}`),
-		"an unreadable decision": unreadable,
+func TestWrong(t *testing.T) {
+	elsewhere, unknown := bound("elsewhere", 0, 100, 0), bound("unknown", 0, 100, 0)
+	elsewhere.Spec.NodeName = "moon"
+	unknown.Annotations["heteroflow.io/allocation"] = `{"containers":[{"cards":[{"uuid":"x"}]}]}`
+	bare := bound("bare", 0, 100)
+	bare.Annotations = nil
+	tally := newTally(row)
+	for _, pod := range []*corev1.Pod{elsewhere, unknown, bare} {
+		tally.Ask(&Task{Name: pod.Name}, begin)
+		tally.See(pod, begin)
+		tally.See(pod, begin) // once is enough
 	}
-	for name, pod := range tests {
-		tally := newTally(Floor{Nodes: 8})
-		tally.Ask(&Task{Name: "a", Cards: 1}, noon)
-		tally.See(pod, noon)
-		if got := tally.Wrong(); len(got) != 1 || !strings.HasPrefix(got[0], "pod a: ") {
-			t.Errorf("%s: %v", name, got)
-		}
+	want := []string{
+		`pod elsewhere: is on node "moon", which is none of ours`,
+		`pod unknown: holds card "x", which is none of ours`,
+		`pod bare: its allocation: unexpected end of JSON input`,
+	}
+	if diff := cmp.Diff(want, tally.Wrong()); diff != "" {
+		t.Errorf("wrong (-want +got):\n%s", diff)
 	}
 }
 
+// TestCount: what came while the cluster filled counts for nothing, and who is
+// late is as who never came.
 func TestCount(t *testing.T) {
-	p := Plan{Floor: Floor{Nodes: 32}, Fill: 10 * time.Second, Wait: 5 * time.Second}
-	late := 20 * time.Second
-	tally := newTally(p.Floor)
-	arrive := func(name, kind, group string, at time.Duration, node int, took float64) {
-		tally.Ask(&Task{Name: name, Kind: kind, Group: group, At: at, Cards: 1}, after(0))
+	tally := newTally(row)
+	seen := func(task Task, node int, after time.Duration) {
+		asked := begin.Add(task.At)
+		tally.Ask(&task, asked)
 		if node >= 0 {
-			tally.See(bound(name, node, whole(node, 0)), after(took))
+			tally.See(bound(task.Name, node, 100, 0), asked.Add(after))
 		}
 	}
-	arrive("early", "single", "", 9*time.Second, -1, 0)
-	arrive("good", "single", "", late, 0, 1)
-	arrive("just-in-time", "single", "", late, 0, 5)
-	arrive("too-late", "single", "", late, 0, 5.1)
-	arrive("never", "several", "", late, -1, 0)
-	arrive("slice", "slice", "", late, 1, 1)
-	for i, node := range []int{0, 7, 8, -1} { // racks 0, 0, 1
-		arrive(fmt.Sprintf("g-%d", i), "group", "g", late, node, 1)
+	late, filled := small.Wait+time.Millisecond, small.Fill
+	seen(Task{Name: "early", Kind: "single", Cards: 1}, 0, 0)
+	seen(Task{Name: "just", Kind: "single", Cards: 1, At: filled}, 0, small.Wait)
+	seen(Task{Name: "late", Kind: "single", Cards: 1, At: filled}, 0, late)
+	seen(Task{Name: "never", Kind: "several", Cards: 8, At: filled}, -1, 0)
+	seen(Task{Name: "part", Kind: "slice", At: filled}, 1, 0)
+	for i, node := range []int{0, 7, 8, 16} { // two in the first rack, one in each of two others
+		seen(Task{Name: fmt.Sprint("g", i), Kind: "group", Group: "g", Cards: 1, At: filled}, node, 0)
 	}
-	arrive("h-0", "group", "h", late, 3, 1) // by itself
-	arrive("h-1", "group", "h", late, 3, 9)
-	arrive("old-0", "group", "old", 0, 3, 1)
-	arrive("old-1", "group", "old", 0, 3, 1)
+	seen(Task{Name: "g4", Kind: "group", Group: "g", Cards: 1, At: filled}, 1, late)
+	seen(Task{Name: "h0", Kind: "group", Group: "h", Cards: 1, At: filled}, 1, 0)
 
-	var got Outcome
-	tally.Count(p, &got)
+	o := Outcome{}
+	tally.Count(small, &o)
 	want := Outcome{
-		Kinds: map[string]Count{"single": {2, 3}, "several": {0, 1}, "slice": {1, 1}, "group": {4, 6}},
-		Pairs: Count{1, 3}, Members: Count{2, 3},
+		Kinds:   map[string]Count{"single": {1, 2}, "several": {0, 1}, "slice": {1, 1}, "group": {5, 6}},
+		Pairs:   Count{1, 6},
+		Members: Count{2, 4},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
-	if got := got.Whole(); got != (Count{6, 10}) {
-		t.Errorf("whole cards %v, want 6 of 10", got)
-	}
-	if tally.Bound("never") || !tally.Bound("too-late") || tally.Bound("nobody") {
-		t.Error("who is bound is not known")
-	}
-}
-
-func TestTogether(t *testing.T) {
-	tests := map[string]struct {
-		racks          map[int]int
-		pairs, members Count
-	}{
-		"none":              {nil, Count{}, Count{}},
-		"one by itself":     {map[int]int{3: 1}, Count{}, Count{}},
-		"all in one":        {map[int]int{3: 8}, Count{28, 28}, Count{8, 8}},
-		"each in its own":   {map[int]int{0: 1, 1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1}, Count{0, 28}, Count{1, 8}},
-		"half and half":     {map[int]int{0: 4, 1: 4}, Count{12, 28}, Count{4, 8}},
-		"all but one":       {map[int]int{0: 7, 1: 1}, Count{21, 28}, Count{7, 8}},
-		"of those that are": {map[int]int{0: 2, 1: 1}, Count{1, 3}, Count{2, 3}},
-	}
-	for name, tc := range tests {
-		if pairs, members := together(tc.racks); pairs != tc.pairs || members != tc.members {
-			t.Errorf("%s: %v and %v, want %v and %v", name, pairs, members, tc.pairs, tc.members)
-		}
+	if got, want := o.Whole(), (Count{6, 9}); got != want {
+		t.Errorf("whole cards: %v, want %v", got, want)
 	}
 }

@@ -63,7 +63,7 @@ func parse(args []string) (config scenario.Config, commit string, err error) {
 	fs.IntVar(&config.Floor.Nodes, "nodes", 128, "how many nodes of 8 cards, 8 to a rack")
 	fs.Float64Var(&config.Load, "load", 0.9, "how much of all cards the tasks would hold if none waited")
 	fs.DurationVar(&config.Fill, "fill", 30*time.Second, "time in which the cluster fills; what comes in it does not count")
-	fs.DurationVar(&config.Length, "length", 3*time.Minute, "of one run; a second stands for a minute")
+	fs.DurationVar(&config.Length, "length", 150*time.Second, "of one run; a second stands for a minute")
 	fs.DurationVar(&config.Wait, "wait", 15*time.Second, "how long a task waits before it is withdrawn")
 	fs.IntVar(&config.Runs, "runs", 3, "how often each configuration has its turn")
 	fs.Uint64Var(&config.Seed, "seed", 1, "of the first run; the others follow")
