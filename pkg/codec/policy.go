@@ -93,7 +93,21 @@ func settings(p *v1alpha1.SchedulerPolicy) (policy.Settings, []error) {
 	s.SliceCores = policy.SliceCores(p.Spec.DefaultSliceCores)
 	s.Injection = policy.Injection(p.Spec.Injection)
 	s.Shortlist = int(or(p.Spec.Shortlist, int64(s.Shortlist)))
+	if t := p.Spec.LoadThresholds; t != nil {
+		s.Thresholds = thresholds(t, s.Thresholds)
+	}
 	return s, errs
+}
+
+// thresholds lays those of a manifest over those that hold.
+func thresholds(t *v1alpha1.LoadThresholds, s policy.Thresholds) policy.Thresholds {
+	return policy.Thresholds{
+		CPU:            or(t.CPUPercent, s.CPU),
+		Memory:         or(t.MemoryPercent, s.Memory),
+		GPUMemory:      or(t.GPUMemoryPercent, s.GPUMemory),
+		GPUUtilisation: or(t.GPUUtilizationPercent, s.GPUUtilisation),
+		GPUTemperature: or(t.GPUTemperatureCelsius, s.GPUTemperature),
+	}
 }
 
 // identity checks that the manifest is the one there can be.

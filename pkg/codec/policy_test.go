@@ -34,7 +34,11 @@ func TestPolicy(t *testing.T) {
 		"a reserve":      {head + "spec: {memoryReserve: {percent: 5, fixedMiB: 0}}", func(s *policy.Settings) { s.Reserve = policy.Reserve{Percent: 5} }},
 		"overcommit":     {head + "spec: {deviceMemoryScaling: 1.125, deviceCoreScaling: 2}", func(s *policy.Settings) { s.MemoryScale, s.CoreScale = 1125, 2000 }},
 		"all that fit":   {head + "spec: {shortlist: 0}", func(s *policy.Settings) { s.Shortlist = 0 }},
-		"slices' cores":  {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
+		"one threshold":  {head + "spec: {loadThresholds: {gpuTemperatureCelsius: 85}}", func(s *policy.Settings) { s.Thresholds.GPUTemperature = 85 }},
+		"thresholds": {head + "spec: {loadThresholds: {cpuPercent: 1, memoryPercent: 2, gpuMemoryPercent: 3, gpuUtilizationPercent: 0, gpuTemperatureCelsius: 5}}", func(s *policy.Settings) {
+			s.Thresholds = policy.Thresholds{CPU: 1, Memory: 2, GPUMemory: 3, GPUTemperature: 5}
+		}},
+		"slices' cores": {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +64,7 @@ func TestPolicyRefused(t *testing.T) {
 		"another object":    {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n", []string{`apiVersion: "v1"`, `kind: "ConfigMap"`, `metadata.name: "x"`}},
 		"two documents":     {head + "---\n" + head, []string{"there are two documents; write one"}},
 		"an unknown field":  {head + "spec: {memoryReserve: {percents: 5}}", []string{`unknown field "spec.memoryReserve.percents"`}},
+		"another spelling":  {head + "spec: {loadThresholds: {gpuUtilisationPercent: 5}}", []string{`unknown field "spec.loadThresholds.gpuUtilisationPercent"`}},
 		"a status":          {head + "status: {}", []string{`unknown field "status"`}},
 		"a field's case":    {head + "spec: {DefaultSliceCores: none}", []string{`unknown field "spec.DefaultSliceCores"`}},
 		"a key twice":       {head + "spec: {deviceCoreScaling: 1, deviceCoreScaling: 2}", []string{`key "deviceCoreScaling" already set`}},
@@ -78,6 +83,7 @@ func TestPolicyRefused(t *testing.T) {
   defaultSliceCores: half
   injection: cdi
   shortlist: 5001
+  loadThresholds: {cpuPercent: 101, memoryPercent: -1, gpuMemoryPercent: 101, gpuUtilizationPercent: 101, gpuTemperatureCelsius: 151}
 `, []string{
 			"plugins[spread]: named twice",
 			"memoryReserve.percent: 91 is outside 0..90",
@@ -87,6 +93,11 @@ func TestPolicyRefused(t *testing.T) {
 			`defaultSliceCores: "half" is not proportional or none`,
 			"shortlist: 5001 is outside 0..5000",
 			`injection: "cdi" is not downwardAPI`,
+			"loadThresholds.cpuPercent: 101 is outside 0..100",
+			"loadThresholds.memoryPercent: -1 is outside 0..100",
+			"loadThresholds.gpuMemoryPercent: 101 is outside 0..100",
+			"loadThresholds.gpuUtilizationPercent: 101 is outside 0..100",
+			"loadThresholds.gpuTemperatureCelsius: 151 is outside 0..150",
 			"plugins[binpack].weight: -1 is outside 0..1000",
 			"plugins[nvlnik]: there is no such plugin",
 			"plugins[resource-filter]: cannot be disabled",

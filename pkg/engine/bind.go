@@ -212,12 +212,14 @@ func figures(v pipeline.Verdict) string {
 	switch {
 	case v.Limit != nil:
 		return fmt.Sprintf(" (%s)", gpu.Excess{Limit: v.Limit, Used: v.Have, Asked: v.Want})
+	case v.Gauge != "":
+		return fmt.Sprintf(" (%s)", measured(v.Gauge, v.Have, v.Want))
 	case v.Closed > 0:
 		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", closedText(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
 	case v.Want == 0:
 		return ""
 	}
-	return fmt.Sprintf(" (%d of %d %s)", v.Have, v.Want, v.Reason.Info().Unit)
+	return fmt.Sprintf(" (%d of %d %s%s)", v.Have, v.Want, v.Reason.Info().Unit, foreignText(v.Foreign))
 }
 
 // send writes the Binding. What is refused is given back at once; what may have

@@ -18,6 +18,8 @@ type Count struct {
 	Best       gpu.NodeID // that node
 	Closed     int64      // cards, on all nodes, that the reason has taken out
 	Limit      *gpu.Limit // the quota that Have is used of, where one is in the way
+	Foreign    int64      // MiB of it that somebody uses who is not in the books
+	Gauge      gpu.Gauge  // what was measured, where that is in the way: Have, and less than Want is allowed
 }
 
 // Summary says why no node does, by reason, the most frequent first.
@@ -63,11 +65,14 @@ func (c Count) String() string {
 	if c.Limit != nil {
 		return fmt.Sprintf("%s (%s)", text, gpu.Excess{Limit: c.Limit, Used: c.Have, Asked: c.Want})
 	}
+	if c.Gauge != "" {
+		return fmt.Sprintf("%s (lowest: %s on %s)", text, measured(c.Gauge, c.Have, c.Want), c.Best)
+	}
 	if c.Closed > 0 {
 		return fmt.Sprintf("%s (%s closed; most left: %d of %d %s on %s)", text, closedText(c.Closed), c.Have, c.Want, c.Reason.Info().Unit, c.Best)
 	}
 	if info := c.Reason.Info(); info.Unit != "" && !info.Final && c.Want > 0 {
-		text += fmt.Sprintf(" (most free: %d of %d %s on %s)", c.Have, c.Want, info.Unit, c.Best)
+		text += fmt.Sprintf(" (most free: %d of %d %s on %s%s)", c.Have, c.Want, info.Unit, c.Best, foreignText(c.Foreign))
 	}
 	return text
 }
@@ -83,7 +88,7 @@ func (t *tally) add(id gpu.NodeID, v pipeline.Verdict) {
 	t.nodes++
 	at := slices.IndexFunc(t.counts, func(c Count) bool { return c.Reason == v.Reason })
 	if at < 0 {
-		t.counts = append(t.counts, Count{v.Reason, 1, v.Have, v.Want, id, v.Closed, v.Limit})
+		t.counts = append(t.counts, Count{v.Reason, 1, v.Have, v.Want, id, v.Closed, v.Limit, v.Foreign, v.Gauge})
 		return
 	}
 	c := &t.counts[at]
@@ -92,6 +97,7 @@ func (t *tally) add(id gpu.NodeID, v pipeline.Verdict) {
 	// The name breaks ties: the order of the nodes must not show.
 	if cmp.Or(nearer(v, c), cmp.Compare(c.Best, id)) > 0 {
 		c.Have, c.Want, c.Best, c.Limit = v.Have, v.Want, id, v.Limit
+		c.Foreign, c.Gauge = v.Foreign, v.Gauge
 	}
 }
 
@@ -101,6 +107,9 @@ func (t *tally) add(id gpu.NodeID, v pipeline.Verdict) {
 func nearer(v pipeline.Verdict, c *Count) int {
 	if v.Limit != nil && c.Limit != nil {
 		return cmp.Compare(c.Have+c.Want-c.Limit.Most, v.Have+v.Want-v.Limit.Most)
+	}
+	if v.Gauge != "" { // there is too much of it
+		return cmp.Compare(c.Have*v.Want, v.Have*c.Want)
 	}
 	return cmp.Compare(v.Have*c.Want, c.Have*v.Want)
 }
@@ -136,6 +145,19 @@ func falseFirst(a, b bool) int {
 		return -1
 	}
 	return 1
+}
+
+// measured is a figure that is too large, with what would do.
+func measured(g gpu.Gauge, have, limit int64) string {
+	return fmt.Sprintf("%s %d %s, allowed below %d", g, have, g.Unit(), limit)
+}
+
+// foreignText says how much memory is used that nobody holds.
+func foreignText(mib int64) string {
+	if mib == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d MiB there are used beyond what pods hold", mib)
 }
 
 // closedText counts cards for people.

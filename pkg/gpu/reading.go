@@ -20,3 +20,24 @@ type Reading struct {
 	Power       Figure // watts
 	PowerLimit  Figure // watts
 }
+
+// Gauge names what is measured, for people.
+type Gauge string
+
+// What nodes and cards can have too much of.
+const (
+	NodeCPU         Gauge = "CPU of the node"
+	NodeMemory      Gauge = "memory of the node"
+	CardMemory      Gauge = "GPU memory"
+	CardUtilisation Gauge = "GPU utilisation"
+	CardTemperature Gauge = "GPU temperature"
+	MeanTemperature Gauge = "mean GPU temperature"
+)
+
+// Unit is that of its figures.
+func (g Gauge) Unit() string {
+	if g == CardTemperature || g == MeanTemperature {
+		return "°C"
+	}
+	return "percent"
+}

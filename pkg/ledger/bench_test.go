@@ -122,3 +122,39 @@ func BenchmarkExpire(b *testing.B) {
 		l.Expire(start)
 	}
 }
+
+// What was measured of all nodes, each round of it something else.
+func BenchmarkSetReadings(b *testing.B) {
+	l := full(b)
+	rounds := [2][]ledger.Readings{}
+	for k := range rounds {
+		for i := range benchNodes {
+			r := ledger.Readings{CPU: gpu.Measured(50), Cards: map[gpu.CardID]gpu.Reading{}}
+			for j := range benchCards {
+				r.Cards[benchCard(i, j)] = gpu.Reading{MemoryUsed: gpu.Measured(30), Temperature: gpu.Measured(int64(50 + k))}
+			}
+			rounds[k] = append(rounds[k], r)
+		}
+	}
+	k := 0
+	for b.Loop() {
+		for i := range benchNodes {
+			l.SetReadings(benchNode(i), rounds[k%2][i])
+		}
+		l.Snapshot()
+		k++
+	}
+}
+
+// As nearly always: nothing else was measured.
+func BenchmarkSetReadingsUnchanged(b *testing.B) {
+	l := full(b)
+	r := ledger.Readings{CPU: gpu.Measured(50), Cards: map[gpu.CardID]gpu.Reading{}}
+	for j := range benchCards {
+		r.Cards[benchCard(0, j)] = gpu.Reading{MemoryUsed: gpu.Measured(30), Temperature: gpu.Measured(50)}
+	}
+	l.SetReadings(benchNode(0), r)
+	for b.Loop() {
+		l.SetReadings(benchNode(0), r)
+	}
+}

@@ -12,7 +12,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// TestConcurrent lets many binders fight for four cards while others look on. No
+// TestConcurrent lets many binders fight for four cards while others look on, and one
+// tells what it has measured. No
 // view may ever show a broken promise, and in the end the books are exactly what
 // the binders believe to hold.
 func TestConcurrent(t *testing.T) {
@@ -37,6 +38,7 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
+	looking.Go(func() { measure(l, rand.New(rand.NewPCG(run, binders)), done) })
 	for i := range binders {
 		binding.Go(func() { mine[i] = bind(t, l, rand.New(rand.NewPCG(run, uint64(i))), i, rounds) })
 	}
@@ -136,4 +138,22 @@ func mixed(holders []ledger.Holder, b ledger.Boundary) bool {
 		}
 	}
 	return false
+}
+
+// measure tells again and again what it has measured, of a node as it was a moment
+// ago.
+func measure(l *ledger.Ledger, random *rand.Rand, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		n, _ := l.Snapshot().Node("n1")
+		r := ledger.Readings{Seen: n.Version, Cards: map[gpu.CardID]gpu.Reading{}}
+		for i := range n.Cards {
+			r.Cards[n.Cards[i].ID] = gpu.Reading{MemoryUsed: gpu.Measured(random.Int64N(100)), Temperature: gpu.Measured(random.Int64N(100))}
+		}
+		l.SetReadings("n1", r)
+	}
 }

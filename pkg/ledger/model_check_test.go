@@ -15,6 +15,7 @@ import (
 // sure that the step has not reached into the snapshot before it.
 func (r *run) Check(t *rapid.T) {
 	s := r.ledger.Snapshot()
+	r.gauges.observe(r.naive)
 	if diff := cmp.Diff(r.naive.nodeIDs(), names(s)); diff != "" {
 		t.Fatalf("nodes (-want +got):\n%s", diff)
 	}
@@ -75,12 +76,13 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 		holders := r.naive.holders(id, c.ID)
 		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID), Divided: r.naive.mixed(holders)})
 	}
-	if diff := cmp.Diff(want, n.Cards); diff != "" {
+	if diff := cmp.Diff(want, n.Cards, measures()); diff != "" {
 		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
 	}
 	for i := range n.Cards {
 		checkFree(t, &n.Cards[i])
 	}
+	r.checkReadings(t, id, n)
 }
 
 func checkFree(t *rapid.T, c *ledger.Card) {
@@ -91,7 +93,7 @@ func checkFree(t *rapid.T, c *ledger.Card) {
 		return all - used
 	}
 	want := []int64{
-		left(int64(c.Usable), int64(c.Used.Memory)), left(int64(c.UsableCores), int64(c.Used.Cores)), left(int64(c.MaxSlices), int64(c.Used.Slots)),
+		left(int64(c.Usable), int64(c.Used.Memory+c.Foreign())), left(int64(c.UsableCores), int64(c.Used.Cores)), left(int64(c.MaxSlices), int64(c.Used.Slots)),
 	}
 	got := []int64{int64(c.FreeMemory()), int64(c.FreeCores()), int64(c.FreeSlots())}
 	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders) == 0 && !c.Closed && !c.Fenced) {
@@ -144,7 +146,7 @@ func (r *run) CheckRebuilt(t *rapid.T) {
 	}
 	for id, n := range r.ledger.Snapshot().Nodes() {
 		m, _ := again.Snapshot().Node(id)
-		if diff := cmp.Diff(n.Cards, m.Cards); diff != "" || n.UsedCPU != m.UsedCPU {
+		if diff := cmp.Diff(n.Cards, m.Cards, measures()); diff != "" || n.UsedCPU != m.UsedCPU {
 			t.Fatalf("%s after a restart (-before +after):\n%s", id, diff)
 		}
 	}

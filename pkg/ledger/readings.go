@@ -166,3 +166,6 @@ func (c *Card) Foreign() gpu.MiB {
 	keptBack := max(0, c.Memory-c.Usable)
 	return max(0, min(c.Memory, gpu.MiB(used.Value))-c.Used.Memory-keptBack)
 }
+
+// WholeMemory returns what somebody gets who takes the whole card, once it is free.
+func (c *Card) WholeMemory() gpu.MiB { return c.Memory - c.Foreign() }

@@ -153,7 +153,7 @@ func freeze(s ledger.Snapshot) string {
 		}
 	}
 	for id, n := range s.Nodes() {
-		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.UsedCPU, n.UsedMemory} {
+		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.Readings, n.UsedCPU, n.UsedMemory} {
 			if err := out.Encode(part); err != nil {
 				panic(err)
 			}

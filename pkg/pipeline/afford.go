@@ -107,7 +107,7 @@ func times(a *gpu.Ask, d gpu.Spend) gpu.Spend {
 // Prices returns what the request may take of quotas on a node that it fits: one
 // Spending for each way to choose the cards that Assign tries, in that order.
 func (p *Pipeline) Prices(c *Cycle, n *ledger.Node, s *Scratch) (prices []gpu.Spending) {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0]}
+	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0]}
 	if v := p.narrow(c, &s.node); !v.OK() {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (p *Pipeline) ways(c *Cycle, n *Candidate) iter.Seq2[[]gpu.Grant, Verdict] 
 	return func(yield func([]gpu.Grant, Verdict) bool) {
 		p.order(c, n)
 		grants, v := p.cfg.Pack.Pack(c, n)
-		if !yield(grants, v) || !v.OK() || n.uniform() {
+		if v = p.blame(c, n, v); !yield(grants, v) || !v.OK() || n.uniform() {
 			return
 		}
 		for _, k := range n.kinships() {

@@ -31,6 +31,12 @@ type Verdict struct {
 	Closed int64
 	// Limit is the quota that would be passed: Have of it is used, Want asked.
 	Limit *gpu.Limit
+	// Foreign is how much of a card's memory, in MiB, somebody uses who is not in the
+	// books, where memory is what the card has too little of.
+	Foreign int64
+	// Gauge is what was measured, where that is in the way: Have of it, where less
+	// than Want is allowed.
+	Gauge gpu.Gauge
 }
 
 // OK reports whether the node was accepted.
@@ -53,7 +59,7 @@ type Cycle struct {
 
 // Candidate is one node under judgement, with the cards of it that are still
 // open to the request. Plugins narrow and order Open, and filters demand what is
-// said of Linked; nothing else changes.
+// said of Linked and bar cards; nothing else changes.
 type Candidate struct {
 	Node *ledger.Node
 	Open []int // places in Node.Cards
@@ -62,6 +68,7 @@ type Candidate struct {
 	JudgeOnly bool
 	// Linked says that the cards of one container have to be of one NVLink domain.
 	Linked bool
+	Barred []Bar // see Bar
 }
 
 // Domain returns the domain that the card at this place has to share with all
@@ -76,7 +83,8 @@ func (n *Candidate) Domain(place int) topology.Set {
 // Filter takes cards, or the whole node, out of the running, or says what cards
 // must have in common. When the cards
 // that are left are too few it says so with its own reason, so that the reason
-// reported is that of the step that took the last card needed.
+// reported is that of the step that took the last card needed. What it goes by that
+// has to do with who is on a card it only bars, see Bar.
 type Filter interface {
 	Name() string
 	Filter(c *Cycle, n *Candidate) Verdict

@@ -8,7 +8,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// Sort orders the open cards by key, the smallest first; of equal ones the card
+// Sort orders the open cards by key, the smallest first; of equal ones the card of
+// which somebody who is not in the books uses less, then the one
 // with less memory (so that bigger ones stay for those who need them), then
 // with fewer holders, then by UUID, so that the order is always the same.
 func (n *Candidate) Sort(key func(*ledger.Card) float64) {
@@ -17,6 +18,7 @@ func (n *Candidate) Sort(key func(*ledger.Card) float64) {
 		a, b := &cards[i], &cards[j]
 		return cmp.Or(
 			cmp.Compare(key(a), key(b)),
+			cmp.Compare(a.Foreign(), b.Foreign()),
 			cmp.Compare(a.Memory, b.Memory),
 			cmp.Compare(len(a.Holders), len(b.Holders)),
 			cmp.Compare(a.ID, b.ID),

@@ -51,7 +51,7 @@ type Scratch struct{ node Candidate }
 
 // Judge says whether the request fits the node now, whatever its quotas.
 func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0], JudgeOnly: true}
+	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0], JudgeOnly: true}
 	v := p.narrow(c, &s.node)
 	if !v.OK() || !c.Request.AsksForCards() {
 		return v
@@ -60,7 +60,7 @@ func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
 		p.order(c, &s.node)
 	}
 	_, v = p.cfg.Pack.Pack(c, &s.node)
-	return v
+	return p.blame(c, &s.node, v)
 }
 
 // Assign chooses the cards that the request gets on the node, if it fits and c.Purse
@@ -98,6 +98,7 @@ func (p *Pipeline) narrow(c *Cycle, n *Candidate) Verdict {
 			return v
 		}
 	}
+	n.setAside()
 	return Verdict{}
 }
 

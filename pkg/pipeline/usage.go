@@ -1,13 +1,25 @@
 package pipeline
 
-import "heteroflow.io/heteroflow/pkg/ledger"
+import (
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/ledger"
+)
 
 // Usage returns how full a node is, 0 to 1: the mean of its CPU, main memory and
-// GPU usage (the formula of the binpack and spread plugins).
+// GPU usage (the formula of the binpack and spread plugins). CPU and main memory are
+// used as far as pods ask for them, or as far as was measured where that is more.
 func Usage(n *ledger.Node) float64 {
-	cpu := ratio(int64(n.UsedCPU), int64(n.CPU))
-	memory := ratio(int64(n.UsedMemory), int64(n.Memory))
+	cpu := max(ratio(int64(n.UsedCPU), int64(n.CPU)), share(n.Readings.CPU))
+	memory := max(ratio(int64(n.UsedMemory), int64(n.Memory)), share(n.Readings.Memory))
 	return (cpu + memory + gpuUsage(n)) / 3
+}
+
+// share is a percentage within 0 to 1; 0 where it is not known.
+func share(percent gpu.Figure) float64 {
+	if !percent.Known {
+		return 0
+	}
+	return ratio(percent.Value, 100)
 }
 
 // gpuUsage is the mean over the node's cards; 0 for a node without any.

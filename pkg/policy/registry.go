@@ -10,23 +10,25 @@ import (
 	"heteroflow.io/heteroflow/pkg/plugins/availability"
 	"heteroflow.io/heteroflow/pkg/plugins/binpack"
 	"heteroflow.io/heteroflow/pkg/plugins/gpufilter"
+	"heteroflow.io/heteroflow/pkg/plugins/load"
 	"heteroflow.io/heteroflow/pkg/plugins/network"
 	"heteroflow.io/heteroflow/pkg/plugins/nvlink"
 	"heteroflow.io/heteroflow/pkg/plugins/rdma"
 	"heteroflow.io/heteroflow/pkg/plugins/resourcefilter"
 	"heteroflow.io/heteroflow/pkg/plugins/spread"
 	"heteroflow.io/heteroflow/pkg/plugins/tenant"
+	"heteroflow.io/heteroflow/pkg/plugins/thermal"
 	"heteroflow.io/heteroflow/pkg/plugins/topology"
 )
 
 // alwaysOn lists the plugins that correctness rests on, in the order in which
 // they run; chosen those that a policy may switch.
 func alwaysOn() []string {
-	return []string{availability.Name, gpufilter.Name, affinity.Name, tenant.Name, resourcefilter.Name}
+	return []string{availability.Name, gpufilter.Name, affinity.Name, tenant.Name, load.Name, resourcefilter.Name}
 }
 
 func chosen() []string {
-	return []string{spread.Name, binpack.Name, topology.Name, nvlink.Name, rdma.Name, network.Name}
+	return []string{spread.Name, binpack.Name, topology.Name, nvlink.Name, rdma.Name, thermal.Name, network.Name}
 }
 
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
@@ -41,6 +43,9 @@ func readArgs(name string, args []byte) error {
 		return err
 	case rdma.Name:
 		return pipeline.ReadArgs(args, &rdma.Args{})
+	case thermal.Name:
+		_, err := thermal.New(args)
+		return err
 	}
 	if a := string(args); a != "" && a != "{}" && a != "null" {
 		return errors.New("the plugin takes none")
@@ -56,7 +61,7 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 	links, remote := s.nvlink(), s.rdma()
 	c := pipeline.Config{
 		Filters: []pipeline.Filter{
-			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{}, remote, links,
+			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{}, remote, links, load.Plugin{Thresholds: s.Thresholds},
 		},
 		Pack: resourcefilter.Plugin{},
 		Scores: []pipeline.Weighted{
@@ -77,6 +82,11 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 	if s.plugin(nvlink.Name).Enabled {
 		c.Scores = append(c.Scores, pipeline.Weighted{Cards: links, Weight: s.weight(nvlink.Name)})
 		c.Linked = links
+	}
+	if s.plugin(thermal.Name).Enabled {
+		heat, _ := thermal.New(s.plugin(thermal.Name).Args) // valid, as all of the settings
+		c.Filters = append(c.Filters, heat)
+		c.Scores = append(c.Scores, pipeline.Weighted{Score: heat, Weight: s.share(thermal.Name)})
 	}
 	return pipeline.New(c)
 }

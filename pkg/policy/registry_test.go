@@ -12,7 +12,7 @@ import (
 )
 
 func TestPluginNames(t *testing.T) {
-	want := []string{"availability", "gpu-filter", "affinity", "tenant", "resource-filter", "spread", "binpack", "topology", "nvlink", "rdma", "network"}
+	want := []string{"availability", "gpu-filter", "affinity", "tenant", "load", "resource-filter", "spread", "binpack", "topology", "nvlink", "rdma", "thermal", "network"}
 	if diff := cmp.Diff(want, PluginNames()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}

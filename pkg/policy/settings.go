@@ -11,6 +11,7 @@ import (
 	"math"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/plugins/load"
 )
 
 // Settings is one policy. It never changes once in force.
@@ -28,15 +29,8 @@ type Settings struct {
 	Thresholds Thresholds
 }
 
-// Thresholds are by what was measured: at or above one of them the node, or the card,
-// takes nothing more. 0: there is none.
-type Thresholds struct {
-	CPU            int64 // percent of the node's
-	Memory         int64 // percent of the node's
-	GPUMemory      int64 // percent of a card's
-	GPUUtilisation int64 // percent
-	GPUTemperature int64 // degrees Celsius
-}
+// Thresholds are those of the plugin load.
+type Thresholds = load.Thresholds
 
 // Plugin is the configuration of one plugin.
 type Plugin struct {
@@ -82,8 +76,8 @@ const (
 )
 
 // Default returns the settings that hold without a policy: spread, and what goes by
-// what nodes tell of links and of places where they do; 10 % or 500 MiB a node kept
-// back, no overcommit, a shortlist of 16 nodes.
+// what nodes tell of links and of places where they do, and by what is measured where
+// it is; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
@@ -92,6 +86,7 @@ func Default() Settings {
 			{Name: "topology", Enabled: true, Weight: 1},
 			{Name: "nvlink", Enabled: true, Weight: 1},
 			{Name: "rdma", Enabled: true, Weight: 1},
+			{Name: "thermal", Enabled: true, Weight: 1},
 			{Name: "network", Enabled: true, Weight: 1},
 		},
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
@@ -133,7 +128,28 @@ func (s Settings) Validate() error {
 	if s.Injection != InjectionNone && s.Injection != InjectionDownwardAPI {
 		fault("injection: %q is not downwardAPI; leave it out for none", s.Injection)
 	}
+	errs = append(errs, validateThresholds(s.Thresholds)...)
 	return errors.Join(append(errs, s.validatePlugins()...)...)
+}
+
+func validateThresholds(t Thresholds) (errs []error) {
+	const hottest = 150 // degrees: no card stands that
+	for _, at := range []struct {
+		field     string
+		threshold int64
+		most      int64
+	}{
+		{"cpuPercent", t.CPU, 100},
+		{"memoryPercent", t.Memory, 100},
+		{"gpuMemoryPercent", t.GPUMemory, 100},
+		{"gpuUtilizationPercent", t.GPUUtilisation, 100},
+		{"gpuTemperatureCelsius", t.GPUTemperature, hottest},
+	} {
+		if at.threshold < 0 || at.threshold > at.most {
+			errs = append(errs, fmt.Errorf("loadThresholds.%s: %d is outside 0..%d", at.field, at.threshold, at.most))
+		}
+	}
+	return errs
 }
 
 func (s Settings) validatePlugins() (errs []error) {

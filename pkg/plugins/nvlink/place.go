@@ -62,7 +62,7 @@ func takes(c *ledger.Card, a *gpu.Ask) bool {
 		return false
 	}
 	if a.Whole {
-		return c.TakesWhole() && c.Memory >= a.Memory && c.Free()
+		return c.TakesWhole() && c.WholeMemory() >= a.Memory && c.Free()
 	}
 	u := a.On(&c.Card)
 	return c.TakesSlices() && u.Memory <= c.FreeMemory() && max(1, u.Cores) <= c.FreeCores() && u.Slots <= c.FreeSlots()

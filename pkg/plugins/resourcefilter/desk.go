@@ -59,6 +59,7 @@ const (
 	lackMode   lack = iota // of the wrong kind for this ask
 	lackTotal              // smaller than a whole card must be
 	lackFree               // not free as a whole
+	lackRest               // free, but for memory that somebody uses who is not in the books
 	lackMemory             // the rest are a slice's
 	lackCores
 	lackSlots
@@ -97,6 +98,8 @@ func (d *desk) checkWhole(ask *gpu.Ask, beside gpu.Use) lack {
 		return lackTotal
 	case !d.card.Free(), beside.Slots > 0:
 		return lackFree
+	case d.card.WholeMemory() < ask.Memory:
+		return lackRest
 	}
 	return lackNothing
 }
@@ -107,6 +110,6 @@ func (d *desk) checkWhole(ask *gpu.Ask, beside gpu.Use) lack {
 func (d *desk) alike(e *desk) bool {
 	a, b := d.card, e.card
 	return d.domain == e.domain && d.app == e.app && d.init == e.init && d.sidecar == e.sidecar && a.Model == b.Model &&
-		a.TakesSlices() == b.TakesSlices() && a.Memory == b.Memory && a.Usable == b.Usable && a.Free() == b.Free() &&
+		a.TakesSlices() == b.TakesSlices() && a.Memory == b.Memory && a.Usable == b.Usable && a.Free() == b.Free() && a.WholeMemory() == b.WholeMemory() &&
 		a.FreeMemory() == b.FreeMemory() && a.FreeCores() == b.FreeCores() && a.FreeSlots() == b.FreeSlots()
 }

@@ -52,7 +52,7 @@ const tooFew lack = -1
 
 // nearer orders verdicts by how little is missing.
 func nearer(a, b pipeline.Verdict) int {
-	return cmp.Or(cmp.Compare(a.Want-a.Have, b.Want-b.Have), cmp.Compare(a.Want, b.Want))
+	return cmp.Or(cmp.Compare(a.Want-a.Have, b.Want-b.Have), cmp.Compare(a.Want, b.Want), cmp.Compare(a.Foreign, b.Foreign))
 }
 
 // failing finds the check that leaves the ask too few cards of one vendor.
@@ -103,8 +103,11 @@ func (d *desk) figures(ask *gpu.Ask, l lack) pipeline.Verdict {
 	switch l {
 	case lackTotal:
 		return pipeline.Verdict{Reason: gpu.InsufficientGPUMemory, Have: int64(d.card.Memory), Want: int64(ask.Memory)}
+	case lackRest:
+		return pipeline.Verdict{Reason: gpu.InsufficientGPUMemory, Have: int64(d.card.WholeMemory()), Want: int64(ask.Memory), Foreign: int64(d.card.Foreign())}
 	case lackMemory:
-		return pipeline.Verdict{Reason: gpu.InsufficientGPUMemory, Have: max(0, int64(d.card.FreeMemory()-beside.Memory)), Want: int64(on.Memory)}
+		have := max(0, int64(d.card.FreeMemory()-beside.Memory))
+		return pipeline.Verdict{Reason: gpu.InsufficientGPUMemory, Have: have, Want: int64(on.Memory), Foreign: int64(d.card.Foreign())}
 	case lackCores:
 		return pipeline.Verdict{Reason: gpu.InsufficientGPUCores, Have: max(0, int64(d.card.FreeCores()-beside.Cores)), Want: max(1, int64(on.Cores))}
 	default:

@@ -63,6 +63,25 @@ type SchedulerPolicySpec struct {
 	// All are told to pods with soft preferences of their own. 0 to 5000, 0
 	// for all, which another extender beside this one needs. Default 16.
 	Shortlist *int64 `json:"shortlist,omitempty"`
+
+	// LoadThresholds say from which load on a node, or a card, takes nothing more.
+	LoadThresholds *LoadThresholds `json:"loadThresholds,omitempty"`
+}
+
+// LoadThresholds are by what is measured: at or above one of them nothing more is
+// placed there. What is not measured is not at its threshold. 0: there is none.
+type LoadThresholds struct {
+	// CPUPercent is of the node's. 0 to 100. Default 90.
+	CPUPercent *int64 `json:"cpuPercent,omitempty"`
+	// MemoryPercent is of the node's main memory. 0 to 100. Default 90.
+	MemoryPercent *int64 `json:"memoryPercent,omitempty"`
+	// GPUMemoryPercent is of a card's memory. 0 to 100. Default 95.
+	GPUMemoryPercent *int64 `json:"gpuMemoryPercent,omitempty"`
+	// GPUUtilizationPercent is of the time that a card computes. 0 to 100.
+	// Default 95.
+	GPUUtilizationPercent *int64 `json:"gpuUtilizationPercent,omitempty"`
+	// GPUTemperatureCelsius is a card's. 0 to 150. Default 79.
+	GPUTemperatureCelsius *int64 `json:"gpuTemperatureCelsius,omitempty"`
 }
 
 // PluginPolicy changes one plugin.
