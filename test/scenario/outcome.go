@@ -21,8 +21,12 @@ type Outcome struct {
 	// card; Throttled how many card-minutes were above that at which cards slow down.
 	Node, Card float64
 	Throttled  float64
-	Held       float64 // the cards of which at least a part was held, as a share of all, on average
-	Wrong      []string
+	// Seconds is the median time from the creation of a slice's pod until it was
+	// bound. Slices find room nearly always: more than a second or two says that the
+	// machine was too busy, and the other figures little.
+	Seconds float64
+	Held    float64 // the cards of which at least a part was held, as a share of all, on average
+	Wrong   []string
 }
 
 // Count is how many of all.
@@ -60,6 +64,7 @@ func (t *Tally) Count(p Plan, o *Outcome) {
 	defer t.mu.Unlock()
 	o.Kinds = map[string]Count{}
 	racks := map[string]map[int]int{} // group -> rack -> pods
+	var waits []float64               // of slices
 	for _, name := range slices.Sorted(maps.Keys(t.fates)) {
 		f := t.fates[name]
 		if f.task.At < p.Fill {
@@ -68,6 +73,9 @@ func (t *Tally) Count(p Plan, o *Outcome) {
 		one := Count{All: 1}
 		if f.inTime(p.Wait) {
 			one.Of = 1
+			if !f.task.Whole() {
+				waits = append(waits, f.bound.Sub(f.asked).Seconds())
+			}
 			if g := f.task.Group; g != "" {
 				if racks[g] == nil {
 					racks[g] = map[int]int{}
@@ -77,6 +85,7 @@ func (t *Tally) Count(p Plan, o *Outcome) {
 		}
 		o.Kinds[f.task.Kind] = o.Kinds[f.task.Kind].plus(one)
 	}
+	o.Seconds = median(waits)
 	for _, in := range racks {
 		pairs, members := together(in)
 		o.Pairs, o.Members = o.Pairs.plus(pairs), o.Members.plus(members)

@@ -40,6 +40,7 @@ func figures() []figure {
 		{"pairs in one rack, %", func(o *Outcome) float64 { return o.Pairs.Percent() }},
 		{"pods in the group's rack, %", func(o *Outcome) float64 { return o.Members.Percent() }},
 		{"cards held, %", func(o *Outcome) float64 { return 100 * o.Held }},
+		{"a slice waits, s", func(o *Outcome) float64 { return o.Seconds }},
 	}
 }
 

@@ -114,7 +114,9 @@ func TestCount(t *testing.T) {
 	seen(Task{Name: "just", Kind: "single", Cards: 1, At: filled}, 0, small.Wait)
 	seen(Task{Name: "late", Kind: "single", Cards: 1, At: filled}, 0, late)
 	seen(Task{Name: "never", Kind: "several", Cards: 8, At: filled}, -1, 0)
-	seen(Task{Name: "part", Kind: "slice", At: filled}, 1, 0)
+	for i, took := range []time.Duration{100, 1500, 9000} {
+		seen(Task{Name: fmt.Sprint("part", i), Kind: "slice", At: filled}, 1, took*time.Millisecond)
+	}
 	for i, node := range []int{0, 7, 8, 16} { // two in the first rack, one in each of two others
 		seen(Task{Name: fmt.Sprint("g", i), Kind: "group", Group: "g", Cards: 1, At: filled}, node, 0)
 	}
@@ -124,7 +126,8 @@ func TestCount(t *testing.T) {
 	o := Outcome{}
 	tally.Count(small, &o)
 	want := Outcome{
-		Kinds:   map[string]Count{"single": {1, 2}, "several": {0, 1}, "slice": {1, 1}, "group": {5, 6}},
+		Kinds:   map[string]Count{"single": {1, 2}, "several": {0, 1}, "slice": {3, 3}, "group": {5, 6}},
+		Seconds: 1.5,
 		Pairs:   Count{1, 6},
 		Members: Count{2, 4},
 	}
