@@ -59,27 +59,28 @@ func (p *Pipeline) blame(c *Cycle, n *Candidate, v Verdict) Verdict {
 	slices.SortFunc(bars, func(a, b Bar) int {
 		return cmp.Or(a.Verdict.beyond(b.Verdict), cmp.Compare(n.Node.Cards[a.Place].ID, n.Node.Cards[b.Place].ID))
 	})
-	if v := p.packWith(c, n, bars); !v.OK() {
+	trial := &Candidate{Node: n.Node, JudgeOnly: true, Linked: n.Linked, Open: make([]int, 0, len(n.Open)+len(bars))}
+	if v := p.packWith(c, trial, n.Open, bars); !v.OK() {
 		return v // it would not fit anyhow
 	}
 	needed := sort.Search(len(bars), func(k int) bool {
-		v := p.packWith(c, n, bars[:k])
+		v := p.packWith(c, trial, n.Open, bars[:k])
 		return v.OK()
 	})
 	return bars[max(0, needed-1)].Verdict
 }
 
-// packWith says whether the request would fit with these cards, too.
-func (p *Pipeline) packWith(c *Cycle, n *Candidate, bars []Bar) Verdict {
-	all := &Candidate{Node: n.Node, JudgeOnly: true, Linked: n.Linked, Open: slices.Clone(n.Open)}
+// packWith says whether the request would fit on the open cards with these.
+func (p *Pipeline) packWith(c *Cycle, trial *Candidate, open []int, bars []Bar) Verdict {
+	trial.Open = append(trial.Open[:0], open...)
 	for _, b := range bars {
-		all.Open = append(all.Open, b.Place)
+		trial.Open = append(trial.Open, b.Place)
 	}
-	slices.Sort(all.Open)
+	slices.Sort(trial.Open)
 	if len(c.Request.Asks) > 1 {
-		p.order(c, all)
+		p.order(c, trial)
 	}
-	_, v := p.cfg.Pack.Pack(c, all)
+	_, v := p.cfg.Pack.Pack(c, trial)
 	return v
 }
 
