@@ -19,6 +19,9 @@ type Setup struct {
 	stock bool
 	// blind keeps the temperatures from the extender.
 	blind bool
+	// all has kube-scheduler look at all nodes for each pod: left to itself it takes
+	// a sample of those of a cluster of more than 100.
+	all bool
 }
 
 // Setups are all of them, in the order of a round.
@@ -28,6 +31,7 @@ func Setups() []Setup {
 		{Name: "stock", What: "our filter and bind, kube-scheduler's default scores", policy: policy("shortlist: 0"), stock: true},
 		{Name: "default", What: "ours, by the default policy"},
 		{Name: "heterogeneous", What: "ours, weighted for fragments, heat and racks", policy: policy(heterogeneous)},
+		{Name: "tuned", What: "the same, told that warm air comes in, and all nodes", policy: policy(tuned), all: true},
 	}
 }
 
@@ -37,6 +41,17 @@ plugins:
 - {name: topology, enabled: false}
 - {name: binpack, enabled: true, weight: 0.4}
 - {name: thermal, enabled: true, weight: 0.35}
+- {name: network, enabled: true, weight: 0.25}
+`
+
+// tuned knows what idle cards are at here: where a node scores all of 100 up to 50
+// degrees, one in a hot rack that idles at 44 counts for as cool as any, and is hot
+// as soon as it has work.
+const tuned = `
+plugins:
+- {name: topology, enabled: false}
+- {name: binpack, enabled: true, weight: 0.4}
+- {name: thermal, enabled: true, weight: 0.35, args: {fullScoreTemperature: 30}}
 - {name: network, enabled: true, weight: 0.25}
 `
 
@@ -55,7 +70,7 @@ func Choose(names []string) ([]Setup, error) {
 		}
 	}
 	if len(chosen) != len(names) {
-		return nil, fmt.Errorf("configurations: there are blind, stock, default, heterogeneous; asked for %s", strings.Join(names, ", "))
+		return nil, fmt.Errorf("configurations: there are blind, stock, default, heterogeneous, tuned; asked for %s", strings.Join(names, ", "))
 	}
 	return chosen, nil
 }
@@ -68,6 +83,9 @@ func (s Setup) schedulerConfig(example []byte) ([]byte, error) {
 		return nil, err
 	}
 	config["leaderElection"] = map[string]any{"leaderElect": false}
+	if s.all {
+		config["percentageOfNodesToScore"] = 100
+	}
 	if s.stock {
 		if err := withStockScores(config); err != nil {
 			return nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)

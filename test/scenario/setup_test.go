@@ -48,6 +48,9 @@ func TestSchedulerConfig(t *testing.T) {
 			want.Profiles[0].PluginConfig = nil
 			want.Profiles[0].Plugins.Score = configv1.PluginSet{}
 		}
+		if every := int32(100); s.all {
+			want.PercentageOfNodesToScore = &every
+		}
 		if diff := cmp.Diff(want, read(b)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", s.Name, diff)
 		}
