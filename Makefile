@@ -59,6 +59,11 @@ chaos: controlplane ## pods come and go for DURATION while everything around the
 soak: ## pods of many tenants come and go for DURATION through the engine and the ledger while all rules change; the last line is the result
 	@CGO_ENABLED=0 $(GO) run ./test/soak/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
+.PHONY: scenario
+scenario: controlplane ## the same tasks by several configurations, with cards that warm up: whole cards, heat, racks; the last lines are the figures
+	@CGO_ENABLED=0 $(GO) run ./test/scenario/cmd --commit $(VERSION) $(if $(NODES),--nodes $(NODES)) $(if $(RUNS),--runs $(RUNS)) \
+		$(if $(LENGTH),--length $(LENGTH)) $(if $(LOAD),--load $(LOAD)) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
 .PHONY: bench
 bench: ## benchmarks in process
 	CGO_ENABLED=0 $(GO) test -run '^$$' -bench . -benchmem ./pkg/... ./test/bench
