@@ -26,6 +26,16 @@ func TestSummaryText(t *testing.T) {
 			"0/3 nodes: 1 InsufficientGPUCores (most free: 0 of 30 percent on n1), 1 InsufficientGPUCount (most free: 3 of 4 cards on n2), 1 InsufficientGPUSlots (most free: 0 of 1 slots on n3)",
 			"InsufficientGPUCores,InsufficientGPUCount,InsufficientGPUSlots",
 		},
+		"what is measured": {
+			Summary{Nodes: 3, Counts: []Count{{Reason: gpu.Overheated, Nodes: 2, Have: 81, Want: 79, Best: "n2", Gauge: gpu.CardTemperature}, {Reason: gpu.LoadThresholdExceeded, Nodes: 1, Have: 93, Want: 90, Best: "n1", Gauge: gpu.NodeCPU}}},
+			"0/3 nodes: 2 Overheated (lowest: GPU temperature 81 °C, allowed below 79 on n2), 1 LoadThresholdExceeded (lowest: CPU of the node 93 percent, allowed below 90 on n1)",
+			"LoadThresholdExceeded,Overheated",
+		},
+		"memory that nobody holds": {
+			Summary{Nodes: 1, Counts: []Count{{Reason: gpu.InsufficientGPUMemory, Nodes: 1, Have: 6144, Want: 10000, Best: "n2", Foreign: 2048}}},
+			"0/1 nodes: 1 InsufficientGPUMemory (most free: 6144 of 10000 MiB on n2; 2048 MiB there are used beyond what pods hold)",
+			"InsufficientGPUMemory",
+		},
 		"no figures": {
 			Summary{Nodes: 2, Counts: []Count{{Reason: gpu.NodeUnavailable, Nodes: 2, Best: "n1"}}},
 			"0/2 nodes: 2 NodeUnavailable", "NodeUnavailable",

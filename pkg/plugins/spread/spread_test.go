@@ -24,10 +24,19 @@ func TestScore(t *testing.T) {
 	}
 	closed := card("c", gpu.Use{})
 	closed.Closed = true
+	measured := func(n *ledger.Node, cpu, memory int64) *ledger.Node {
+		n.Readings = ledger.Readings{CPU: gpu.Measured(cpu), Memory: gpu.Measured(memory)}
+		return n
+	}
 	tests := map[string]struct {
 		node *ledger.Node
 		want float64
 	}{
+		// cpu 0.3, memory 0.6: what is asked for counts where it is more
+		"less is used than is asked for": {measured(node(3000, 600), 10, 60), 70},
+		// cpu 0.45, memory 0.75
+		"more is used":  {measured(node(3000, 600), 45, 75), 60},
+		"used alone":    {measured(&ledger.Node{}, 150, 0), 200.0 / 3},
 		"empty":         {node(0, 0, card("a", gpu.Use{})), 100},
 		"full":          {node(10000, 1000, card("a", gpu.Use{Exclusive: true})), 0},
 		"more than all": {node(90000, 9000, card("a", gpu.Use{Memory: 900, Cores: 900})), 0},
@@ -58,6 +67,8 @@ func TestPlace(t *testing.T) {
 	small.Memory = 60
 	closed := card("a", gpu.Use{})
 	closed.Closed = true
+	foreign := card("a", gpu.Use{})
+	foreign.Reading.MemoryUsed = gpu.Measured(60)
 	tests := map[string]struct {
 		cards []ledger.Card
 		want  []gpu.CardID
@@ -75,9 +86,10 @@ func TestPlace(t *testing.T) {
 			[]ledger.Card{closed, card("b", gpu.Use{Memory: 90}), card("c", gpu.Use{Exclusive: true})},
 			[]gpu.CardID{"b", "a", "c"},
 		},
-		"of equal ones the smaller first": {[]ledger.Card{card("a", gpu.Use{}), small}, []gpu.CardID{"z", "a"}},
-		"then the one with fewer holders": {[]ledger.Card{held(card("a", gpu.Use{}), 2), held(card("b", gpu.Use{}), 1)}, []gpu.CardID{"b", "a"}},
-		"then by UUID":                    {[]ledger.Card{card("b", gpu.Use{}), card("c", gpu.Use{}), card("a", gpu.Use{})}, []gpu.CardID{"a", "b", "c"}},
+		"of equal ones first the one that nobody else is on": {[]ledger.Card{foreign, card("b", gpu.Use{})}, []gpu.CardID{"b", "a"}},
+		"of equal ones the smaller first":                    {[]ledger.Card{card("a", gpu.Use{}), small}, []gpu.CardID{"z", "a"}},
+		"then the one with fewer holders":                    {[]ledger.Card{held(card("a", gpu.Use{}), 2), held(card("b", gpu.Use{}), 1)}, []gpu.CardID{"b", "a"}},
+		"then by UUID":                                       {[]ledger.Card{card("b", gpu.Use{}), card("c", gpu.Use{}), card("a", gpu.Use{})}, []gpu.CardID{"a", "b", "c"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
