@@ -87,12 +87,10 @@ var wishes = [...]wish{
 		key: AnnotationNodePolicy, aliases: []string{"hami.io/node-scheduler-policy"},
 		read:  layout(func(r *gpu.Request) *gpu.Policy { return &r.NodePolicy }),
 		value: "`binpack`, `spread`, `topology-aware`, for the choice of the node", absent: "the SchedulerPolicy's",
-		yet: "`topology-aware` means the default",
 	}, {
 		key: AnnotationCardPolicy, aliases: []string{"hami.io/gpu-scheduler-policy"},
 		read:  layout(func(r *gpu.Request) *gpu.Policy { return &r.CardPolicy }),
 		value: "the same, for the choice of cards on the node", absent: "`binpack`",
-		yet: "`topology-aware` means the default",
 	}, {
 		key: AnnotationTaskGroup, read: readGroup,
 		value: "name of a TaskGroup in the pod's namespace", absent: "none",

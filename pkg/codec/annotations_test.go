@@ -330,7 +330,7 @@ func TestAnnotationsOfAuthors(t *testing.T) {
 		"node policy":                 {[]string{"heteroflow.io/node-policy", "binpack"}, gpu.Request{NUMA: gpu.NoNUMA, NodePolicy: gpu.Binpack}},
 		"... of HAMi":                 {[]string{"hami.io/node-scheduler-policy", "spread"}, gpu.Request{NUMA: gpu.NoNUMA, NodePolicy: gpu.Spread}},
 		"card policy":                 {[]string{"heteroflow.io/card-policy", "spread"}, gpu.Request{NUMA: gpu.NoNUMA, CardPolicy: gpu.Spread}},
-		"a policy without a plugin":   {[]string{"heteroflow.io/node-policy", "topology-aware", "hami.io/gpu-scheduler-policy", "topology-aware"}, gpu.Request{NUMA: gpu.NoNUMA}},
+		"topology-aware":              {[]string{"heteroflow.io/node-policy", "topology-aware", "hami.io/gpu-scheduler-policy", "topology-aware"}, gpu.Request{NUMA: gpu.NoNUMA, NodePolicy: gpu.TopologyAware, CardPolicy: gpu.TopologyAware}},
 		"HAMi's empty lists":          {[]string{"nvidia.com/use-gpuuuid", "", "hami.io/gpu-type", " ", "hami.io/numa-hint", ""}, gpu.Request{NUMA: gpu.NoNUMA}},
 		"an empty one beside ours":    {[]string{"heteroflow.io/gpu-model", "A100", "hami.io/gpu-type", ""}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{"A100"}}},
 		"an empty one beside another": {[]string{"hami.io/gpu-type", "", "nvidia.com/use-gputype", "A100"}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{"A100"}}},

@@ -124,15 +124,11 @@ func word[T ~string](field func(*gpu.Request) *T, words ...T) func(*gpu.Request,
 // unmet notes a hard wish; the first one counts.
 func unmet(r *gpu.Request, reason gpu.Reason) { r.Unmet = cmp.Or(r.Unmet, reason) }
 
-// topologyAware is a policy for which there is no plugin; the cluster's own
-// stands in for it.
-const topologyAware gpu.Policy = "topology-aware"
-
 // layout reads a placement policy.
 func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) error {
 	return func(r *gpu.Request, value string) error {
 		switch p := gpu.Policy(value); p {
-		case gpu.Binpack, gpu.Spread:
+		case gpu.Binpack, gpu.Spread, gpu.TopologyAware:
 			*field(r) = p
 			return nil
 		case "mutex": // HAMi's
@@ -140,7 +136,7 @@ func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) err
 		case "numa": // HAMi's
 			return fmt.Errorf("%s is not handled; for cards of one NUMA node write %s: true", quoted(value), AnnotationNUMABind)
 		}
-		return among(gpu.Binpack, gpu.Spread, topologyAware)(value)
+		return among(gpu.Binpack, gpu.Spread, gpu.TopologyAware)(value)
 	}
 }
 

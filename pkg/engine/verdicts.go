@@ -94,10 +94,10 @@ func (j *judge) total(i int) float64 {
 	n := j.snapshot.At(i)
 	at := j.memory(i, n)
 	if at == nil || j.cycle.Peers.Any() {
-		return j.pipe.Total(j.cycle, n)
+		return j.pipe.Total(j.cycle, n, &j.scratch)
 	}
 	if !at.rated {
-		at.rated, at.total = true, j.pipe.Total(j.cycle, n)
+		at.rated, at.total = true, j.pipe.Total(j.cycle, n, &j.scratch)
 	}
 	return at.total
 }

@@ -19,8 +19,9 @@ type Policy string
 
 // The policies a pod may name; the empty one leaves it to the SchedulerPolicy.
 const (
-	Binpack Policy = "binpack"
-	Spread  Policy = "spread"
+	Binpack       Policy = "binpack"
+	Spread        Policy = "spread"
+	TopologyAware Policy = "topology-aware"
 )
 
 // Wish is how much a pod wants something that it can run without; the empty one

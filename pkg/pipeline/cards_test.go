@@ -105,7 +105,7 @@ func (a about) Concerns(*gpu.Request) bool { return a.some }
 func TestWhomAScoreConcerns(t *testing.T) {
 	for some, want := range map[bool]float64{true: 40, false: 30} {
 		p := New(Config{Scores: []Weighted{{Score: tracer{score: 30}, Weight: 1}, {Score: about{tracer{score: 50}, some}, Weight: 1}}})
-		if got := p.Total(asks(1), node(1)); got != want {
+		if got := p.Total(asks(1), node(1), &Scratch{}); got != want {
 			t.Errorf("concerned %t: %v, want %v", some, got, want)
 		}
 	}

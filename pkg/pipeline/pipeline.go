@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"math"
-
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
@@ -30,7 +28,10 @@ type Config struct {
 	// NodeLayout and CardLayout stand in where the pod names none.
 	NodeLayout gpu.Policy
 	CardLayout gpu.Policy
-	Shortlist  int // see Pipeline.Shortlist
+	// Otherwise is the layout of nodes for requests that the score of theirs is not
+	// about.
+	Otherwise gpu.Policy
+	Shortlist int // see Pipeline.Shortlist
 }
 
 // Pipeline runs the plugins of one policy.
@@ -112,85 +113,5 @@ func (p *Pipeline) order(c *Cycle, n *Candidate) {
 	}
 }
 
-// Rate returns the node's score, the weighted mean of its plugins' scores, and
-// the parts it is made of. Without any plugin it is the neutral 50.
-func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (total float64, parts []Part) {
-	total = p.mean(c, n, func(part Part) { parts = append(parts, part) })
-	return total, parts
-}
-
-// Total is the score that Rate returns, without what it is made of.
-func (p *Pipeline) Total(c *Cycle, n *ledger.Node) float64 {
-	return p.mean(c, n, func(Part) {})
-}
-
-func (p *Pipeline) mean(c *Cycle, n *ledger.Node, tell func(Part)) float64 {
-	var sum, weights float64
-	want := layout(c.Request.NodePolicy, p.cfg.NodeLayout)
-	for i := range p.cfg.Scores {
-		w := &p.cfg.Scores[i]
-		if w.Layout != "" && w.Layout != want || w.Weight == 0 || !w.concerns(c.Request) {
-			continue
-		}
-		part := p.rated(c, n, w)
-		tell(part)
-		sum += part.Weight * part.Score
-		weights += part.Weight
-	}
-	if weights == 0 {
-		return Neutral
-	}
-	return sum / weights
-}
-
-func (w *Weighted) concerns(r *gpu.Request) bool {
-	if w.Cards != nil {
-		return w.Cards.Concerns(r)
-	}
-	about, some := w.Score.(Concerned)
-	return !some || about.Concerns(r)
-}
-
-func (p *Pipeline) rated(c *Cycle, n *ledger.Node, w *Weighted) Part {
-	switch {
-	case w.Cards == nil:
-		return Part{w.Score.Name(), clamp(w.Score.Score(c, n)), w.Weight}
-	case !w.Cards.Knows(n):
-		return Part{w.Cards.Name(), Neutral, w.Weight}
-	}
-	return Part{w.Cards.Name(), clamp(w.Cards.ScoreCards(c, n, p.preferred(c, n))), w.Weight}
-}
-
-// preferred returns the cards that the request would get on the node if there were
-// no quotas; none where it does not fit.
-func (p *Pipeline) preferred(c *Cycle, n *ledger.Node) []gpu.Grant {
-	node := &Candidate{Node: n}
-	if v := p.narrow(c, node); !v.OK() {
-		return nil
-	}
-	p.order(c, node)
-	grants, _ := p.cfg.Pack.Pack(c, node)
-	return grants
-}
-
 // Shortlist is how many of the nodes that fit an answer names; 0 for all.
 func (p *Pipeline) Shortlist() int { return p.cfg.Shortlist }
-
-// Neutral is the score of a node about which a plugin knows nothing.
-const Neutral = 50
-
-// clamp keeps a plugin's mistake, and what is not even a number, from drowning
-// the others.
-func clamp(score float64) float64 {
-	if math.IsNaN(score) {
-		return Neutral
-	}
-	return min(100, max(0, score))
-}
-
-func layout(asked, standing gpu.Policy) gpu.Policy {
-	if asked != "" {
-		return asked
-	}
-	return standing
-}

@@ -133,7 +133,7 @@ func ranking(s Settings, r *gpu.Request, in ledger.Snapshot) []gpu.NodeID {
 	pipe, c := s.Pipeline(), &pipeline.Cycle{Request: r, Peers: pipeline.PeersOf(r.Group, in)}
 	score := func(id gpu.NodeID) float64 {
 		n, _ := in.Node(id)
-		return pipe.Total(c, n)
+		return pipe.Total(c, n, &pipeline.Scratch{})
 	}
 	var all []gpu.NodeID
 	for id := range in.Nodes() {

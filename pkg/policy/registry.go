@@ -19,6 +19,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/plugins/tenant"
 	"heteroflow.io/heteroflow/pkg/plugins/thermal"
 	"heteroflow.io/heteroflow/pkg/plugins/topology"
+	"heteroflow.io/heteroflow/pkg/plugins/topologyaware"
 )
 
 // alwaysOn lists the plugins that correctness rests on, in the order in which
@@ -28,7 +29,7 @@ func alwaysOn() []string {
 }
 
 func chosen() []string {
-	return []string{spread.Name, binpack.Name, topology.Name, nvlink.Name, rdma.Name, thermal.Name, network.Name}
+	return []string{spread.Name, binpack.Name, topologyaware.Name, topology.Name, nvlink.Name, rdma.Name, thermal.Name, network.Name}
 }
 
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
@@ -67,16 +68,19 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 		Scores: []pipeline.Weighted{
 			{Score: spread.Plugin{}, Weight: s.weight(spread.Name), Layout: gpu.Spread},
 			{Score: binpack.Plugin{}, Weight: s.weight(binpack.Name), Layout: gpu.Binpack},
+			{Cards: topologyaware.Plugin{}, Weight: s.weight(topologyaware.Name), Layout: gpu.TopologyAware},
 			{Score: topology.Plugin{}, Weight: s.share(topology.Name)},
 			{Score: remote, Weight: s.share(rdma.Name)},
 			{Score: network.Plugin{}, Weight: s.share(network.Name)},
 		},
 		Places: map[gpu.Policy]pipeline.Place{
-			gpu.Binpack: binpack.Plugin{},
-			gpu.Spread:  spread.Plugin{},
+			gpu.Binpack:       binpack.Plugin{},
+			gpu.Spread:        spread.Plugin{},
+			gpu.TopologyAware: topologyaware.Plugin{},
 		},
-		NodeLayout: s.nodeLayout(),
-		CardLayout: gpu.Binpack,
+		NodeLayout: s.aware(s.usage()),
+		CardLayout: s.aware(gpu.Binpack),
+		Otherwise:  s.usage(),
 		Shortlist:  s.Shortlist,
 	}
 	if s.plugin(nvlink.Name).Enabled {
@@ -110,9 +114,17 @@ func (s Settings) rdma() rdma.Plugin {
 	return p
 }
 
-// nodeLayout is binpack where it is enabled, even beside spread; none where
-// both are off.
-func (s Settings) nodeLayout() gpu.Policy {
+// aware is topology-aware where it is enabled, else what there is otherwise.
+func (s Settings) aware(otherwise gpu.Policy) gpu.Policy {
+	if s.plugin(topologyaware.Name).Enabled {
+		return gpu.TopologyAware
+	}
+	return otherwise
+}
+
+// usage is binpack where it is enabled, even beside spread; none where both are
+// off.
+func (s Settings) usage() gpu.Policy {
 	switch {
 	case s.plugin(binpack.Name).Enabled:
 		return gpu.Binpack

@@ -12,14 +12,14 @@ import (
 )
 
 func TestPluginNames(t *testing.T) {
-	want := []string{"availability", "gpu-filter", "affinity", "tenant", "load", "resource-filter", "spread", "binpack", "topology", "nvlink", "rdma", "thermal", "network"}
+	want := []string{"availability", "gpu-filter", "affinity", "tenant", "load", "resource-filter", "spread", "binpack", "topology-aware", "topology", "nvlink", "rdma", "thermal", "network"}
 	if diff := cmp.Diff(want, PluginNames()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
 
 // layouts are the plugins of the defaults that exclude each other.
-func layouts() []Plugin { return Default().Plugins[:2] }
+func layouts() []Plugin { return Default().Plugins[:3] }
 
 // Spread and binpack exclude each other: who is in force, and with what weight.
 func TestPipelineLayouts(t *testing.T) {
@@ -37,16 +37,18 @@ func TestPipelineLayouts(t *testing.T) {
 		want    float64
 		parts   []pipeline.Part
 	}{
-		"default is spread":                {layouts(), "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
-		"binpack beside spread wins":       {[]Plugin{spread(true, 1), binpack(true, 2)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 2}}},
-		"binpack alone":                    {[]Plugin{spread(false, 1), binpack(true, 1)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
-		"both off is neutral":              {[]Plugin{spread(false, 1), binpack(false, 1)}, "", 50, nil},
-		"neither named is neutral":         {nil, "", 50, nil},
-		"the pod asks for the other":       {layouts(), gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
-		"the pod asks for what is off":     {[]Plugin{spread(false, 3), binpack(false, 1)}, gpu.Spread, 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 3}}},
-		"off without a weight weighs 1":    {nil, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
-		"on with weight 0 is neutral":      {[]Plugin{spread(true, 0)}, "", 50, nil},
-		"binpack with weight 0 still wins": {[]Plugin{spread(true, 1), binpack(true, 0)}, "", 50, nil},
+		"default is spread":                        {layouts(), "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
+		"binpack beside spread wins":               {[]Plugin{spread(true, 1), binpack(true, 2)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 2}}},
+		"binpack alone":                            {[]Plugin{spread(false, 1), binpack(true, 1)}, "", 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"both off is neutral":                      {[]Plugin{spread(false, 1), binpack(false, 1)}, "", 50, nil},
+		"neither named is neutral":                 {nil, "", 50, nil},
+		"the pod asks for the other":               {layouts(), gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"the pod asks for what is off":             {[]Plugin{spread(false, 3), binpack(false, 1)}, gpu.Spread, 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 3}}},
+		"off without a weight weighs 1":            {nil, gpu.Binpack, 25, []pipeline.Part{{Plugin: "binpack", Score: 25, Weight: 1}}},
+		"on with weight 0 is neutral":              {[]Plugin{spread(true, 0)}, "", 50, nil},
+		"topology-aware, of a pod of single cards": {[]Plugin{spread(true, 1), {Name: "topology-aware", Enabled: true, Weight: 1}}, "", 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
+		"... that asks for it itself":              {layouts(), gpu.TopologyAware, 75, []pipeline.Part{{Plugin: "spread", Score: 75, Weight: 1}}},
+		"binpack with weight 0 still wins":         {[]Plugin{spread(true, 1), binpack(true, 0)}, "", 50, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,5 +89,50 @@ func TestPipelineCardPolicies(t *testing.T) {
 		if got := p.Grants[0].Shares[0].Card; got != want {
 			t.Errorf("%q: on %s, want %s", asked, got, want)
 		}
+	}
+}
+
+// topology-aware stands in for spread and binpack for pods that want several cards for
+// one container: where it is enabled, or the pod names it.
+func TestTopologyAwareIsALayout(t *testing.T) {
+	card := gpu.Card{Vendor: gpu.Nvidia, Healthy: true, Memory: 10, Usable: 10, Cores: 100, UsableCores: 100, MaxSlices: 9, Mode: gpu.ModeSlice, Isolation: gpu.IsolationSoft}
+	n := &ledger.Node{Facts: ledger.Facts{ID: "n1"}}
+	for i, numa := range []int{0, 1, 0} {
+		c := card
+		c.ID, c.Index, c.NUMA = gpu.CardID([]string{"a", "b", "c"}[i]), i, numa
+		n.Cards = append(n.Cards, ledger.Card{Card: c})
+	}
+	enabled := Default()
+	enabled.Plugins = append([]Plugin{{Name: "topology-aware", Enabled: true, Weight: 2}}, enabled.Plugins[3:]...)
+	tests := map[string]struct {
+		settings Settings
+		asked    gpu.Policy
+		scorer   string
+		cards    []int // that the container gets
+	}{
+		"by default":       {Default(), "", "spread", []int{0, 1}},
+		"the pod names it": {Default(), gpu.TopologyAware, "topology-aware", []int{0, 2}},
+		"enabled":          {enabled, "", "topology-aware", []int{0, 2}},
+		"the pod does not": {enabled, gpu.Spread, "spread", []int{0, 1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &gpu.Request{NUMA: gpu.NoNUMA, NodePolicy: tc.asked, CardPolicy: tc.asked, Asks: []gpu.Ask{{Container: "c", Count: 2, Whole: true}}}
+			pipe, c := tc.settings.Pipeline(), &pipeline.Cycle{Request: r}
+			if _, parts := pipe.Rate(c, n); len(parts) == 0 || parts[0].Plugin != tc.scorer {
+				t.Errorf("rated by %v, want %s first", parts, tc.scorer)
+			}
+			p, v := pipe.Assign(c, n)
+			if !v.OK() {
+				t.Fatalf("refused: %+v", v)
+			}
+			var got []int
+			for _, s := range p.Grants[0].Shares {
+				got = append(got, s.Index)
+			}
+			if diff := cmp.Diff(tc.cards, got); diff != "" {
+				t.Errorf("cards (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

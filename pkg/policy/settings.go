@@ -83,6 +83,7 @@ func Default() Settings {
 		Plugins: []Plugin{
 			{Name: "spread", Enabled: true, Weight: 1},
 			{Name: "binpack", Enabled: false, Weight: 1},
+			{Name: "topology-aware", Enabled: false, Weight: 1},
 			{Name: "topology", Enabled: true, Weight: 1},
 			{Name: "nvlink", Enabled: true, Weight: 1},
 			{Name: "rdma", Enabled: true, Weight: 1},

@@ -4,6 +4,7 @@
 //	ParseMatrix: what a vendor's tool prints            -> Matrix
 //	Builder:     matrix, pairs, HAMi's scores, NUMA     -> Links
 //	Links.Best, Links.Tightest: open cards, how many    -> Choice
+//	Closest: open cards, any weight of a pair    -> Set
 //	Matching, Near: two Locations                       -> what they share
 //
 // A domain is a set of cards that are joined by links of the NVLink class, over

@@ -74,7 +74,7 @@ func BenchmarkFirstOfABurst(b *testing.B) {
 				for b.Loop() {
 					for i := range s.Len() {
 						if n := s.At(i); pipe.Judge(c, n, &scratch).OK() {
-							pipe.Total(c, n)
+							pipe.Total(c, n, &scratch)
 						}
 					}
 				}

@@ -77,7 +77,7 @@ func rated(a *gpu.Ask) bool { return a.Whole && a.Count > 1 }
 
 // ScoreCards rates the cards that each container gets.
 func (Plugin) ScoreCards(c *pipeline.Cycle, n *ledger.Node, grants []gpu.Grant) float64 {
-	sum, of, free := 0.0, 0, available(n)
+	sum, of, free := 0.0, 0, pipeline.Available(n)
 	for i := range c.Request.Asks {
 		a := &c.Request.Asks[i]
 		if !rated(a) {
@@ -85,7 +85,7 @@ func (Plugin) ScoreCards(c *pipeline.Cycle, n *ledger.Node, grants []gpu.Grant) 
 		}
 		for k := range grants {
 			if g := &grants[k]; g.Container == a.Container && g.Role == a.Role {
-				sum += topology.Score(n.Links.Raw(places(n, g.Shares), free))
+				sum += topology.Score(n.Links.Raw(pipeline.Places(n, g.Shares), free))
 				of++
 			}
 		}
@@ -94,26 +94,4 @@ func (Plugin) ScoreCards(c *pipeline.Cycle, n *ledger.Node, grants []gpu.Grant) 
 		return pipeline.Neutral
 	}
 	return sum / float64(of)
-}
-
-// places returns where the cards stand.
-func places(n *ledger.Node, shares []gpu.Share) (set topology.Set) {
-	for i := range n.Cards {
-		for k := range shares {
-			if shares[k].Card == n.Cards[i].ID {
-				set |= topology.SetOf(i)
-			}
-		}
-	}
-	return set
-}
-
-// available are the cards that anybody could have whole.
-func available(n *ledger.Node) (set topology.Set) {
-	for i := range n.Cards {
-		if c := &n.Cards[i]; c.Free() && c.Healthy && !c.Cordoned {
-			set |= topology.SetOf(i)
-		}
-	}
-	return set
 }

@@ -229,3 +229,16 @@ func TestNew(t *testing.T) {
 		}
 	}
 }
+
+// What a pod requires is no reason to break up a larger domain: the smallest one is
+// taken whether or not links are demanded, even one that somebody is on.
+func TestPlaceTakesTheSmallestDomainWhereLinksAreDemanded(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		n := held(machine(t, "0000000", []string{"01", "12", "23", "45", "56"}), 6)
+		c := &pipeline.Candidate{Node: n, Open: []int{0, 1, 2, 3, 4, 5}, Linked: linked}
+		Plugin{}.Place(&pipeline.Cycle{Request: wholes(2)}, c)
+		if diff := cmp.Diff([]int{4, 5}, c.Open[:2]); diff != "" {
+			t.Errorf("linked %t (-want +got):\n%s", linked, diff)
+		}
+	}
+}
