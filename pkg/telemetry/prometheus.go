@@ -123,7 +123,7 @@ func (q *query) samples(vector model.Vector, asked time.Time) []Sample {
 	}
 	var all []Sample
 	for _, s := range vector {
-		if s.Metric[part] != "value" {
+		if s.Metric[part] != "value" || s.Histogram != nil {
 			continue
 		}
 		at, dated := times[series(s.Metric)]

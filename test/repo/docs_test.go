@@ -25,9 +25,10 @@ func read(t *testing.T, path string) string {
 	return string(b)
 }
 
-// One word is folder, configuration name, metric label and heading.
+// One word is folder, configuration name, metric label and the page that the index
+// leads to.
 func TestPluginsAreNamedAlikeEverywhere(t *testing.T) {
-	doc := read(t, "docs/plugins.md")
+	index := read(t, "docs/plugins.md")
 	var folders []string
 	for _, p := range packages(t) {
 		if rest, ok := strings.CutPrefix(p.path(), "pkg/plugins/"); ok {
@@ -42,8 +43,12 @@ func TestPluginsAreNamedAlikeEverywhere(t *testing.T) {
 		if folder := strings.ReplaceAll(name, "-", ""); !slices.Contains(folders, folder) {
 			t.Errorf("plugin %s has no folder %s", name, folder)
 		}
-		if !strings.Contains(doc, "\n## "+name+"\n") {
-			t.Errorf("docs/plugins.md has no heading %q", name)
+		page := "plugins/" + name + ".md"
+		if !strings.Contains(index, "| ["+name+"]("+page+") |") {
+			t.Errorf("docs/plugins.md does not lead to %s", page)
+		}
+		if !strings.HasPrefix(read(t, "docs/"+page), "# "+name+"\n") {
+			t.Errorf("docs/%s does not begin with the plugin's name", page)
 		}
 	}
 	if len(folders) != len(policy.PluginNames()) {
