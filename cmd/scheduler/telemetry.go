@@ -24,6 +24,7 @@ func (p *program) reader(cfg config, counts *metrics.Metrics) (*telemetry.Feeder
 		Period: cfg.telemetry.Period.Duration, Limit: cfg.telemetry.Timeout.Duration, Stale: cfg.telemetry.Stale.Duration,
 		Marks: telemetry.Marks{
 			CPU: t.CPU, Memory: t.Memory, CardMemory: t.GPUMemory, Utilisation: t.GPUUtilisation, Temperature: t.GPUTemperature,
+			MeanTemperature: cfg.settings.MaxMeanTemperature(),
 		},
 	}, nil
 }
