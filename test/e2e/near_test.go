@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,4 +106,45 @@ func (s *scene) inOneRack(racks map[string]string, label string, n int) {
 	if len(in) != 1 {
 		s.Errorf("%s: pods by rack are %v", label, in)
 	}
+}
+
+// TestCardsAreChosenByLinks has pods of two cards on a node of two bridged pairs and
+// two single cards: each gets a pair. Who requires links waits while there is none, and
+// runs once one is free again; the single cards do not do.
+func TestCardsAreChosenByLinks(t *testing.T) {
+	s := begin(t, defaults)
+	cards := simnode.Cards("linked", 6, "nvidia", "NVIDIA-A100-SXM4-80GB", 81920)
+	pairs := map[string]string{cards[0].UUID: cards[4].UUID, cards[1].UUID: cards[5].UUID}
+	var links []string
+	for a, b := range pairs {
+		links = append(links, fmt.Sprintf("[%q,%q,\"NV12\"]", a, b))
+	}
+	s.add(simnode.Spec{Name: "linked", Cards: cards, Annotations: map[string]string{ours + "gpu-topology": `{"links":[` + strings.Join(links, ",") + "]}"}})
+
+	for _, name := range []string{"first", "second"} {
+		s.create(podFor(name, amount{wholeCards, 2}))
+		got := cardsByContainer(t, s.runs(name))["main"]
+		if len(got) != 2 || pairs[got[0]] != got[1] && pairs[got[1]] != got[0] {
+			t.Errorf("%s has %v, which are no pair of %v", name, got, pairs)
+		}
+	}
+	s.create(with(podFor("strict", amount{wholeCards, 2}), ours+"nvlink", "required"))
+	s.eventually("the event", func() error {
+		if all := fmt.Sprint(s.told(s.pod("strict"))); !strings.Contains(all, "NVLinkUnsatisfied") {
+			return errors.New(all)
+		}
+		return nil
+	})
+	s.must("strict", s.waits("strict"))
+	s.create(podFor("modest", amount{wholeCards, 1})) // the single cards are free all the while
+	s.runs("modest")
+	s.must("strict", s.waits("strict"))
+
+	freed := cardsByContainer(t, s.pod("second"))["main"]
+	s.remove("second", false)
+	got := cardsByContainer(t, s.runs("strict"))["main"]
+	if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(freed))) {
+		t.Errorf("strict has %v, and %v were free", got, freed)
+	}
+	s.verify()
 }
