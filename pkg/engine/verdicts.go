@@ -37,7 +37,7 @@ type said struct {
 	priced  bool
 	prices  []gpu.Spending // if priced; see Pipeline.Prices
 	rated   bool
-	total   float64 // if rated
+	own     pipeline.Base // if rated
 }
 
 // judge is a judgement of the nodes of one snapshot.
@@ -88,18 +88,18 @@ func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict
 	return v
 }
 
-// total is the score of the node at that place. It is not remembered where other
-// nodes have a part in it.
+// total is the score of the node at that place. What other nodes have a part in is
+// not remembered.
 func (j *judge) total(i int) float64 {
 	n := j.snapshot.At(i)
 	at := j.memory(i, n)
-	if at == nil || j.cycle.Peers.Any() {
+	if at == nil {
 		return j.pipe.Total(j.cycle, n, &j.scratch)
 	}
 	if !at.rated {
-		at.rated, at.total = true, j.pipe.Total(j.cycle, n, &j.scratch)
+		at.rated, at.own = true, j.pipe.Base(j.cycle, n, &j.scratch)
 	}
-	return at.total
+	return j.pipe.Complete(j.cycle, n, at.own)
 }
 
 // memory is what is known of the node, the verdict at least; nil where nothing

@@ -12,6 +12,9 @@ type Weighted struct {
 	Cards  CardScore // in place of Score
 	Weight float64
 	Layout gpu.Policy // "" counts for all
+	// Near marks a Score that looks at Cycle.Peers. It has no Layout. What the others
+	// say of a state of a node is true of it for ever.
+	Near bool
 }
 
 // Config lists the plugins of a pipeline in the order in which they run.
@@ -35,10 +38,21 @@ type Config struct {
 }
 
 // Pipeline runs the plugins of one policy.
-type Pipeline struct{ cfg Config }
+type Pipeline struct {
+	cfg  Config
+	near []Weighted // those of the scores that are Near
+}
 
 // New returns a pipeline of these plugins.
-func New(cfg Config) *Pipeline { return &Pipeline{cfg: cfg} }
+func New(cfg Config) *Pipeline {
+	p := &Pipeline{cfg: cfg}
+	for i := range cfg.Scores {
+		if cfg.Scores[i].Near {
+			p.near = append(p.near, cfg.Scores[i])
+		}
+	}
+	return p
+}
 
 // Part is one plugin's share in a node's score.
 type Part struct {

@@ -10,33 +10,66 @@ import (
 // Rate returns the node's score, the weighted mean of its plugins' scores, and
 // the parts it is made of. Without any plugin it is the neutral 50.
 func (p *Pipeline) Rate(c *Cycle, n *ledger.Node) (total float64, parts []Part) {
-	total = p.mean(c, n, &Scratch{}, func(part Part) { parts = append(parts, part) })
-	return total, parts
+	var own, near Base
+	p.each(c, n, &Scratch{}, true, func(w *Weighted, part Part) {
+		parts = append(parts, part)
+		if w.Near {
+			near.add(part)
+		} else {
+			own.add(part)
+		}
+	})
+	return own.with(near), parts
 }
 
 // Total is the score that Rate returns, without what it is made of.
 func (p *Pipeline) Total(c *Cycle, n *ledger.Node, s *Scratch) float64 {
-	return p.mean(c, n, s, func(Part) {})
+	return p.Complete(c, n, p.Base(c, n, s))
 }
 
-func (p *Pipeline) mean(c *Cycle, n *ledger.Node, s *Scratch, tell func(Part)) float64 {
-	var sum, weights float64
+// Base is the part of a score that does not depend on where members of the pod's
+// group are. As long as the node is what it is, it stays the same.
+type Base struct{ sum, weights float64 }
+
+func (b *Base) add(part Part) { b.sum, b.weights = b.sum+part.Weight*part.Score, b.weights+part.Weight }
+
+// with is the weighted mean of the two.
+func (b Base) with(near Base) float64 {
+	if b.weights+near.weights == 0 {
+		return Neutral
+	}
+	return (b.sum + near.sum) / (b.weights + near.weights)
+}
+
+// Base returns what the scores make of the node that are not Near.
+func (p *Pipeline) Base(c *Cycle, n *ledger.Node, s *Scratch) (own Base) {
+	p.each(c, n, s, false, func(_ *Weighted, part Part) { own.add(part) })
+	return own
+}
+
+// Complete returns the node's score, of which own is known.
+func (p *Pipeline) Complete(c *Cycle, n *ledger.Node, own Base) float64 {
+	var near Base
+	for _, w := range p.near {
+		if w.Weight > 0 && w.concerns(c.Request) {
+			near.add(Part{Score: clamp(w.Score.Score(c, n)), Weight: w.Weight})
+		}
+	}
+	return own.with(near)
+}
+
+// each tells what the scores make of the node that count for the request, with or
+// without those that are Near.
+func (p *Pipeline) each(c *Cycle, n *ledger.Node, s *Scratch, near bool, tell func(*Weighted, Part)) {
 	want := p.layout(c.Request)
 	cards := chosen{}
 	for i := range p.cfg.Scores {
 		w := &p.cfg.Scores[i]
-		if w.Layout != "" && w.Layout != want || w.Weight == 0 || !w.concerns(c.Request) {
+		if w.Near && !near || w.Layout != "" && w.Layout != want || w.Weight == 0 || !w.concerns(c.Request) {
 			continue
 		}
-		part := p.rated(c, n, w, s, &cards)
-		tell(part)
-		sum += part.Weight * part.Score
-		weights += part.Weight
+		tell(w, p.rated(c, n, w, s, &cards))
 	}
-	if weights == 0 {
-		return Neutral
-	}
-	return sum / weights
 }
 
 // layout is which of the scores that exclude each other counts for the request.
@@ -79,7 +112,7 @@ func (p *Pipeline) rated(c *Cycle, n *ledger.Node, w *Weighted, s *Scratch, card
 // preferred returns the cards that the request would get on the node if there were
 // no quotas; none where it does not fit.
 func (p *Pipeline) preferred(c *Cycle, n *ledger.Node, s *Scratch) []gpu.Grant {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0]}
+	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0]}
 	if v := p.narrow(c, &s.node); !v.OK() {
 		return nil
 	}

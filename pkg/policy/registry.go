@@ -69,9 +69,9 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 			{Score: spread.Plugin{}, Weight: s.weight(spread.Name), Layout: gpu.Spread},
 			{Score: binpack.Plugin{}, Weight: s.weight(binpack.Name), Layout: gpu.Binpack},
 			{Cards: topologyaware.Plugin{}, Weight: s.weight(topologyaware.Name), Layout: gpu.TopologyAware},
-			{Score: topology.Plugin{}, Weight: s.share(topology.Name)},
-			{Score: remote, Weight: s.share(rdma.Name)},
-			{Score: network.Plugin{}, Weight: s.share(network.Name)},
+			{Score: topology.Plugin{}, Weight: s.share(topology.Name), Near: true},
+			{Score: remote, Weight: s.share(rdma.Name), Near: true},
+			{Score: network.Plugin{}, Weight: s.share(network.Name), Near: true},
 		},
 		Places: map[gpu.Policy]pipeline.Place{
 			gpu.Binpack:       binpack.Plugin{},
@@ -93,6 +93,16 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 		c.Scores = append(c.Scores, pipeline.Weighted{Score: heat, Weight: s.share(thermal.Name)})
 	}
 	return pipeline.New(c)
+}
+
+// MaxMeanTemperature is the mean temperature of a node's cards, in degrees Celsius,
+// above which the plugin thermal refuses it; 0 where that is off.
+func (s Settings) MaxMeanTemperature() int64 {
+	if !s.plugin(thermal.Name).Enabled {
+		return 0
+	}
+	heat, _ := thermal.New(s.plugin(thermal.Name).Args) // valid, as all of the settings
+	return heat.Args.MaxMeanTemperature
 }
 
 // nvlink returns the plugin. One that is off rates nothing and chooses no cards;
