@@ -26,7 +26,7 @@ func TestScoresThatDoNotLookAtPeers(t *testing.T) {
 	alone := l.Snapshot()
 	l.Confirm(gpu.Placement{Pod: "member", Node: "b", Group: "g"})
 	with := l.Snapshot()
-	r := &gpu.Request{Group: "g", TaskType: gpu.Training, Asks: []gpu.Ask{{Container: "c", Count: 2, Whole: true}}}
+	r := &gpu.Request{Group: "g", Asks: []gpu.Ask{{Container: "c", Count: 2, Whole: true}}}
 	first, later := &pipeline.Cycle{Request: r, Peers: pipeline.PeersOf("g", alone)}, &pipeline.Cycle{Request: r, Peers: pipeline.PeersOf("g", with)}
 	moved := false
 	for id, n := range alone.Nodes() {
