@@ -90,6 +90,7 @@ func TestPlacesFollowTheFile(t *testing.T) {
 
 		later("nodes: [{name: b, rak: r4}]")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		a.mustBe("broken", "b", topology.Location{Rack: "r3"})
 		if a.unreadable != 1 {
 			t.Errorf("it was told %d times that the file is broken, want once", a.unreadable)
