@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ type atlas struct {
 	t          *testing.T
 	places     *Places
 	store      cache.Indexer
-	unreadable int
+	unreadable atomic.Int32
 }
 
 func newAtlas(t *testing.T, text string) *atlas {
@@ -31,7 +32,7 @@ func newAtlas(t *testing.T, text string) *atlas {
 	a := &atlas{shelf: newShelf(), t: t, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)}
 	a.places = &Places{
 		File: filepath.Join(t.TempDir(), "topology.yaml"), Every: 10 * time.Second, Books: &a.Books,
-		Nodes: corelisters.NewNodeLister(a.store), Unreadable: func() { a.unreadable++ },
+		Nodes: corelisters.NewNodeLister(a.store), Unreadable: func() { a.unreadable.Add(1) },
 	}
 	a.write(text)
 	return a
@@ -92,8 +93,8 @@ func TestPlacesFollowTheFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		a.mustBe("broken", "b", topology.Location{Rack: "r3"})
-		if a.unreadable != 1 {
-			t.Errorf("it was told %d times that the file is broken, want once", a.unreadable)
+		if n := a.unreadable.Load(); n != 1 {
+			t.Errorf("it was told %d times that the file is broken, want once", n)
 		}
 		if err := os.Remove(a.places.File); err != nil {
 			t.Fatal(err)
@@ -101,8 +102,8 @@ func TestPlacesFollowTheFile(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		a.mustBe("gone", "b", topology.Location{Rack: "r3"})
-		if a.unreadable != 2 {
-			t.Errorf("it was told %d times that the file is broken or gone, want twice", a.unreadable)
+		if n := a.unreadable.Load(); n != 2 {
+			t.Errorf("it was told %d times that the file is broken or gone, want twice", n)
 		}
 		later("nodes: []")
 		a.mustBe("emptied", "b", topology.Location{})
