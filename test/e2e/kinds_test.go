@@ -92,7 +92,11 @@ func (s *scene) refusesInvalid() {
 		return nil
 	})
 	s.check("the invalid pod", s.waits("invalid"))
-	if got := codesIn(condition(s.pod("invalid"))); !slices.Equal(got, []string{"InvalidRequest"}) {
-		s.Errorf("its condition names %v: %s", got, condition(s.pod("invalid")))
-	}
+	s.eventually("kube-scheduler's word on it", func() error { // it may come after ours
+		text := condition(s.pod("invalid"))
+		if got := codesIn(text); !slices.Equal(got, []string{"InvalidRequest"}) {
+			return fmt.Errorf("its condition names %v: %s", got, text)
+		}
+		return nil
+	})
 }
