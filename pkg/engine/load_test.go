@@ -37,6 +37,19 @@ func TestMemoryOfPodsIsNobodyElses(t *testing.T) {
 	c.server.mustNotOversell(t, 900)
 }
 
+// Memory that others use is given to nobody, however many pods come before the first
+// of them uses any of its own.
+func TestMemoryOfOthersIsNotGivenAway(t *testing.T) {
+	c := newCluster(1)
+	c.measures("n1", memoryUsed(400)) // of 1000, of which 100 are kept back
+	c.waits(t, "too-big", slice(601))
+	c.takes(t, "a", "n1", slice(300))
+	c.takes(t, "b", "n1", slice(300))
+	c.waits(t, "c", slice(1))
+	c.measures("n1", memoryUsed(1000))
+	c.waits(t, "d", slice(1))
+}
+
 // What was measured is told in the pod's event, of the node that comes nearest.
 func TestLoadInTheEvent(t *testing.T) {
 	c := newCluster(1, 1, 1, 1)
