@@ -41,13 +41,17 @@ func TestMemoryOfPodsIsNobodyElses(t *testing.T) {
 // of them uses any of its own.
 func TestMemoryOfOthersIsNotGivenAway(t *testing.T) {
 	c := newCluster(1)
-	c.measures("n1", memoryUsed(400)) // of 1000, of which 100 are kept back
+	used := memoryUsed(400) // of 1000, of which 100 are kept back
+	used.Temperature = gpu.Measured(40)
+	c.measures("n1", used)
 	c.waits(t, "too-big", slice(601))
 	c.takes(t, "a", "n1", slice(300))
 	c.takes(t, "b", "n1", slice(300))
 	c.waits(t, "c", slice(1))
-	c.measures("n1", memoryUsed(1000))
-	c.waits(t, "d", slice(1))
+	c.ends("a")
+	c.waits(t, "d", slice(301)) // though nothing has been measured since
+	c.measures("n1", memoryUsed(100))
+	c.takes(t, "e", "n1", slice(600))
 }
 
 // What was measured is told in the pod's event, of the node that comes nearest.

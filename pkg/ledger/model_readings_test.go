@@ -168,14 +168,15 @@ func (r *run) checkReadings(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 			t.Fatalf("%s of %s, measured (-want +got):\n%s", c.ID, id, d)
 		}
 		var earlier uint64
-		if old := cardBefore(before, c.ID); old != nil {
+		old := cardBefore(before, c.ID)
+		if old != nil {
 			earlier = old.Departures
 		}
 		if fresh := r.gauges.newcome[c.ID]; fresh && c.Departures <= earlier || !fresh && c.Departures != earlier {
 			t.Fatalf("%s: departures %d after %d, somebody left or it is new: %t", c.ID, c.Departures, earlier, fresh)
 		}
-		checkForeign(t, c)
-		if old := cardBefore(before, c.ID); old != nil && !r.gauges.newcome[c.ID] {
+		checkForeign(t, old, c)
+		if old != nil {
 			r.checkHides(t, old, c)
 		}
 	}
@@ -183,9 +184,13 @@ func (r *run) checkReadings(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 }
 
 // checkForeign: what the holders may have, what is kept back and what is somebody
-// else's cover what is used; nothing is somebody else's that is kept back.
-func checkForeign(t *rapid.T, c *ledger.Card) {
+// else's cover what is used; nothing is somebody else's that is kept back. While
+// nothing is known there is no more of it than there was.
+func checkForeign(t *rapid.T, before, c *ledger.Card) {
 	least, most := gpu.MiB(0), gpu.MiB(0)
+	if before != nil && !c.Used.Exclusive {
+		most = before.Foreign()
+	}
 	if used := c.Reading.MemoryUsed; used.Known && !c.Used.Exclusive {
 		most = min(gpu.MiB(used.Value), c.Memory) - max(0, c.Memory-c.Usable)
 		least, most = max(0, most-c.Used.Memory), max(0, most)
@@ -195,15 +200,17 @@ func checkForeign(t *rapid.T, c *ledger.Card) {
 	}
 }
 
-// checkHides: while as much is used, who is on the way to the card makes nothing of it
-// his that was somebody else's.
+// checkHides: while as much is used, or nothing has been measured since somebody left,
+// who is on the way to the card makes nothing of it his that was somebody else's.
 func (r *run) checkHides(t *rapid.T, before, now *ledger.Card) {
 	settled := func(h ledger.Holder) bool {
 		there := slices.ContainsFunc(before.Holders, func(o ledger.Holder) bool { return o.Pod == h.Pod && o.Use.Memory == h.Use.Memory })
 		return !there && r.naive.pods[h.Pod].state != ledger.Held
 	}
+	left := r.gauges.newcome[now.ID]
 	switch {
-	case before.Card != now.Card, before.Reading.MemoryUsed != now.Reading.MemoryUsed, now.Used.Exclusive:
+	case before.Card != now.Card, now.Used.Exclusive, now.Reading == gpu.Reading{}:
+	case !left && before.Reading.MemoryUsed != now.Reading.MemoryUsed:
 	case slices.ContainsFunc(now.Holders, settled):
 	case now.Foreign() != before.Foreign():
 		t.Fatalf("foreign memory of %+v: %d, and %d before", now, now.Foreign(), before.Foreign())

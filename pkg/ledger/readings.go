@@ -79,13 +79,17 @@ func (n *Node) measured(r Readings) *Node {
 }
 
 // othersAfter is what is left of the memory that was others' when so much was used:
-// what less is used now was theirs.
+// what less is used now was theirs. When somebody has left the card it stays theirs
+// until the memory is measured anew, as long as anything is known of the card: who
+// measures takes all out that is too old.
 func (c *Card) othersAfter(was gpu.MiB, before gpu.Figure) gpu.MiB {
-	now := c.Reading.MemoryUsed
-	if !now.Known || !before.Known {
+	switch now := c.Reading.MemoryUsed; {
+	case now.Known && before.Known:
+		return max(0, was-gpu.MiB(max(0, before.Value-now.Value)))
+	case now.Known, before.Known, c.Reading == gpu.Reading{}:
 		return 0
 	}
-	return max(0, was-gpu.MiB(max(0, before.Value-now.Value)))
+	return was
 }
 
 // remember carries over what was measured of the node before. Where somebody has
@@ -100,12 +104,14 @@ func (n *Node) remember(before *Node) {
 		old := before.like(i, c.ID)
 		if old != nil && !left(old, c) && !gone.has(c.Vendor) {
 			c.Departures = old.Departures
-			c.Others = n.carry(old, c)
 		} else {
 			n.Readings.forget(c.ID)
 		}
 		if len(n.Readings.Cards) > 0 {
 			c.Reading = n.Readings.Cards[c.ID]
+		}
+		if old != nil && c.Reading != (gpu.Reading{}) {
+			c.Others = n.carry(old, c)
 		}
 	}
 }
@@ -196,11 +202,15 @@ func (r *Readings) forget(id gpu.CardID) {
 // Foreign returns the memory of the card that somebody uses who is not in the books,
 // as far as was measured: what is used beyond what its holders have, and beyond what
 // is kept back of it for drivers and the like; or what was found of it before holders
-// came who may not use theirs yet. Who has the whole card has all of its memory.
+// came who may not use theirs yet, or before one left. Who has the whole card has all
+// of its memory.
 func (c *Card) Foreign() gpu.MiB {
 	used := c.Reading.MemoryUsed
-	if !used.Known || c.Used.Exclusive {
+	switch {
+	case c.Used.Exclusive:
 		return 0
+	case !used.Known:
+		return min(c.Others, c.Memory)
 	}
 	keptBack := max(0, c.Memory-c.Usable)
 	most := min(c.Memory, gpu.MiB(used.Value)) - keptBack // if no holder used any

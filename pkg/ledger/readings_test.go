@@ -128,8 +128,9 @@ func TestReserveGoesByTheBooks(t *testing.T) {
 	}
 }
 
-// Who has come, and does not use his memory yet, hides nothing of what others use.
-func TestNewcomersHideNothing(t *testing.T) {
+// Who has come, and does not use his memory yet, hides nothing of what others use; nor
+// does who leaves take any of that with him.
+func TestMemoryOfOthersStaysTheirs(t *testing.T) {
 	come := func(id gpu.PodID, memory gpu.MiB) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
 			p := pod(id, slice("a", memory, 0))
@@ -141,13 +142,19 @@ func TestNewcomersHideNothing(t *testing.T) {
 	}
 	used := func(mib int64) func(*ledger.Ledger) {
 		return func(l *ledger.Ledger) {
-			l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": {MemoryUsed: gpu.Measured(mib)}}})
+			l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": {MemoryUsed: gpu.Measured(mib), Power: gpu.Measured(100)}}})
 		}
 	}
 	unknown := func(l *ledger.Ledger) { l.SetReadings("n1", ledger.Readings{}) }
 	warmer := func(l *ledger.Ledger) {
 		r := gpu.Reading{MemoryUsed: gpu.Measured(40), Temperature: gpu.Measured(50)}
 		l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": r}})
+	}
+	leaves := func(l *ledger.Ledger) { l.Release("p") }
+	only := func(degrees int64) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": {Temperature: gpu.Measured(degrees)}}})
+		}
 	}
 	tests := map[string]struct {
 		steps []func(*ledger.Ledger)
@@ -164,6 +171,11 @@ func TestNewcomersHideNothing(t *testing.T) {
 		"they have gone before he began": {[]func(*ledger.Ledger){come("p", 20), used(0)}, 0},
 		"they use less":                  {[]func(*ledger.Ledger){come("p", 20), used(35)}, 25},
 		"nothing was known for a while":  {[]func(*ledger.Ledger){come("p", 20), unknown, used(40)}, 10},
+		"one comes and goes":             {[]func(*ledger.Ledger){come("p", 20), used(60), leaves}, 30},
+		"and it is warmer":               {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, only(50)}, 30},
+		"and another comes":              {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, come("q", 20)}, 30},
+		"and nothing is known":           {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, unknown}, 0},
+		"and it is measured":             {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, used(25)}, 15},
 		"it was that of one who had been there": {[]func(*ledger.Ledger){
 			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 20, 0))) },
 		}, 10},
