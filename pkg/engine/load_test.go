@@ -12,7 +12,6 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
-	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
 // measures tells what was measured of the first card of a node.
@@ -147,17 +146,4 @@ func someReadings(random *rand.Rand, node gpu.NodeID) ledger.Readings {
 		}
 	}
 	return r
-}
-
-// Who waits for cards that somebody else has is not told of their heat.
-func TestHeatOfCardsThatAreTaken(t *testing.T) {
-	c := newCluster(2)
-	c.takes(t, "a", "n1", whole(1))
-	c.measures("n1", degrees(90))
-	r := pod("b", whole(2))
-	got := c.Filter(&r, []gpu.NodeID{"n1"}).Refused
-	want := []Refused{{"n1", pipeline.Verdict{Reason: gpu.InsufficientGPUCount, Have: 1, Want: 2}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
 }

@@ -106,22 +106,6 @@ func TestBindRefusesWhatIsLoadedByThen(t *testing.T) {
 	}
 }
 
-// What was said of a node is not said of it with other readings.
-func TestVerdictsGoWithReadings(t *testing.T) {
-	c := newCluster(1)
-	for range 3 {
-		for temperature, fits := range map[int64]int{78: 1, 79: 0} {
-			c.ledger.SetReadings("n1", card(gpu.Reading{Temperature: gpu.Measured(temperature)}))
-			for _, name := range []string{"a", "b"} {
-				r := pod(name, whole(1))
-				if f := c.Filter(&r, []gpu.NodeID{"n1"}); f.Fit != fits {
-					t.Errorf("at %d: %d nodes fit, want %d", temperature, f.Fit, fits)
-				}
-			}
-		}
-	}
-}
-
 // Telemetry makes all nodes others at once. Who fits one of them then is woken within
 // a second, however many wait whom none of them fits.
 func TestWakesAmongManyWhenAllIsMeasured(t *testing.T) {
