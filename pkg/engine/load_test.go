@@ -12,7 +12,6 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
-	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
 // measures tells what was measured of the first card of a node.
@@ -35,6 +34,23 @@ func TestMemoryOfPodsIsNobodyElses(t *testing.T) {
 	c.ends("b")
 	c.takes(t, "c", "n1", slice(500)) // though nothing has been measured since
 	c.server.mustNotOversell(t, 900)
+}
+
+// Memory that others use is given to nobody, however many pods come before the first
+// of them uses any of its own.
+func TestMemoryOfOthersIsNotGivenAway(t *testing.T) {
+	c := newCluster(1)
+	used := memoryUsed(400) // of 1000, of which 100 are kept back
+	used.Temperature = gpu.Measured(40)
+	c.measures("n1", used)
+	c.waits(t, "too-big", slice(601))
+	c.takes(t, "a", "n1", slice(300))
+	c.takes(t, "b", "n1", slice(300))
+	c.waits(t, "c", slice(1))
+	c.ends("a")
+	c.waits(t, "d", slice(301)) // though nothing has been measured since
+	c.measures("n1", memoryUsed(100))
+	c.takes(t, "e", "n1", slice(600))
 }
 
 // What was measured is told in the pod's event, of the node that comes nearest.
@@ -130,17 +146,4 @@ func someReadings(random *rand.Rand, node gpu.NodeID) ledger.Readings {
 		}
 	}
 	return r
-}
-
-// Who waits for cards that somebody else has is not told of their heat.
-func TestHeatOfCardsThatAreTaken(t *testing.T) {
-	c := newCluster(2)
-	c.takes(t, "a", "n1", whole(1))
-	c.measures("n1", degrees(90))
-	r := pod("b", whole(2))
-	got := c.Filter(&r, []gpu.NodeID{"n1"}).Refused
-	want := []Refused{{"n1", pipeline.Verdict{Reason: gpu.InsufficientGPUCount, Have: 1, Want: 2}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("refused (-want +got):\n%s", diff)
-	}
 }

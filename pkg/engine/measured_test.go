@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,18 +106,35 @@ func TestBindRefusesWhatIsLoadedByThen(t *testing.T) {
 	}
 }
 
-// What was said of a node is not said of it with other readings.
-func TestVerdictsGoWithReadings(t *testing.T) {
-	c := newCluster(1)
-	for range 3 {
-		for temperature, fits := range map[int64]int{78: 1, 79: 0} {
-			c.ledger.SetReadings("n1", card(gpu.Reading{Temperature: gpu.Measured(temperature)}))
-			for _, name := range []string{"a", "b"} {
-				r := pod(name, whole(1))
-				if f := c.Filter(&r, []gpu.NodeID{"n1"}); f.Fit != fits {
-					t.Errorf("at %d: %d nodes fit, want %d", temperature, f.Fit, fits)
-				}
+// Telemetry makes all nodes others at once. Who fits one of them then is woken within
+// a second, however many wait whom none of them fits.
+func TestWakesAmongManyWhenAllIsMeasured(t *testing.T) {
+	c, nodes := pool(100)
+	for i := range 2000 {
+		r := pod(fmt.Sprint("big", i), whole(9))
+		c.Filter(&r, nodes)
+	}
+	heat := func(degrees int64) {
+		for _, id := range nodes {
+			n, _ := c.ledger.Snapshot().Node(id)
+			r := ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{}}
+			for i := range n.Cards {
+				r.Cards[n.Cards[i].ID] = gpu.Reading{Temperature: gpu.Measured(degrees)}
 			}
+			c.ledger.SetReadings(id, r)
+		}
+	}
+	heat(90)
+	small := pod("small", whole(1))
+	if f := c.Filter(&small, nodes); f.Fit > 0 {
+		t.Fatalf("filtered: %+v", f)
+	}
+	w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+	heat(40)
+	for turn := 1; w.claims["small"] == nil; turn++ {
+		w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+		if turn > int(time.Second/WakePeriod)-wakeGrace {
+			t.Fatalf("not found in %d turns", turn)
 		}
 	}
 }

@@ -135,14 +135,14 @@ func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledge
 // who they are and who is served first. Their tenant counts, but not the namespace:
 // the same is true of all that belong to one. So does whether they have a group, but
 // not which: what is said by where its members are is not remembered. The number of
-// nodes is how far a search goes.
+// nodes is how far a search goes. Names are quoted: two may read like one.
 func keyOf(r *gpu.Request, nodes int) string {
 	shape := *r
 	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
 	if shape.Group != "" {
 		shape.Group = "any"
 	}
-	return fmt.Sprintf("%d %+v", nodes, shape)
+	return fmt.Sprintf("%d %#v", nodes, shape)
 }
 
 func (v *verdicts) shape(key string, pipe *pipeline.Pipeline) *shape {

@@ -165,3 +165,22 @@ func TestVerdictsAreBounded(t *testing.T) {
 		t.Errorf("%d shapes are remembered, want %d", n, mostShapes)
 	}
 }
+
+// What is remembered for one request must not be told to another that reads like it
+// where names are run together.
+func TestVerdictsTellNamesApart(t *testing.T) {
+	c := newCluster(1)
+	one, two := pod("one", whole(1)), pod("two", whole(1))
+	one.Models, two.Models = []string{"A100 SXM"}, []string{"A100", "SXM"}
+	f := sized("n1", 1000)
+	f.Cards[0].Model = "A100-PCIE"
+	c.ledger.SetNode(f)
+	for _, tc := range []struct {
+		r    gpu.Request
+		fits int
+	}{{one, 0}, {two, 1}, {one, 0}} {
+		if got := c.Filter(&tc.r, []gpu.NodeID{"n1"}); got.Fit != tc.fits {
+			t.Errorf("models %q: %d nodes fit, want %d", tc.r.Models, got.Fit, tc.fits)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 // waiter is a pod that no node fitted when it was last asked about.
 type waiter struct {
 	request  gpu.Request
+	shape    string          // of the request; see keyOf
 	refusals int             // how often it has been refused
 	seen     ledger.Snapshot // the newest state in which no node is known to fit
 	whose    whose           // at that time
@@ -41,6 +42,14 @@ func ownerOf(namespace string, in ledger.Snapshot) (w whose) {
 	return w
 }
 
+// class is of all waiters that fit the same nodes, but for quotas.
+type class struct {
+	shape string
+	whose whose
+}
+
+func (at *waiter) class() class { return class{at.shape, at.whose} }
+
 // Bounds of the memory for pods that wait.
 const (
 	mostWaiting = 8192
@@ -65,6 +74,7 @@ func (w *waiting) refused(r *gpu.Request, by whose, in ledger.Snapshot, dear pri
 		at = &waiter{}
 	}
 	at.request, at.whose, at.seen, at.least, at.dear = *r, by, in, pipeline.Least(r), dear
+	at.shape = keyOf(r, 0)
 	at.refusals++
 	w.put(r.Pod, at, mostWaiting)
 }

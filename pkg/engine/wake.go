@@ -65,6 +65,10 @@ type waker struct {
 	state, plan ledger.Snapshot
 	scratch     pipeline.Scratch
 	homes       map[string]home // namespace -> what the plan leaves it; of some
+	// unfit has, by class of waiters, since when none of the nodes that have changed fits
+	// it; of this turn. Telemetry changes all nodes at once, and thousands wait that
+	// are of few kinds.
+	unfit map[class]ledger.Snapshot
 	// left has the nodes on which a claim has come to nothing in this turn: others
 	// may fit now although the node has not changed.
 	left []gpu.NodeID
@@ -104,6 +108,7 @@ func newWaker(pods *waiting, suits func(Target) bool, pipe *pipeline.Pipeline) *
 	return &waker{
 		pods: pods, suits: suits, pipe: pipe,
 		claims: map[gpu.PodID]*claim{}, nominations: map[gpu.PodID]*nomination{}, homes: map[string]home{},
+		unfit: map[class]ledger.Snapshot{},
 	}
 }
 
@@ -114,6 +119,7 @@ func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
 	w.turn++
 	w.state, w.plan, w.left, w.judged = state, state, nil, 0
 	clear(w.homes)
+	clear(w.unfit)
 	if pipe != w.pipe { // another policy: all is open again
 		w.pipe = pipe
 		for _, at := range w.pods.byPod {
@@ -229,15 +235,23 @@ func (w *waker) find() {
 		if w.claims[pod] != nil || w.nominations[pod] != nil || !w.open(at) {
 			continue
 		}
+		if since, none := w.unfit[at.class()]; none && since.Same(at.seen) {
+			at.seen = w.state
+			continue
+		}
 		nodes := w.candidates(at)
 		if w.judged > 0 && w.judged+len(nodes) > wakeJudgements || len(w.claims) >= wakeClaims {
 			w.resume = pod
 			return
 		}
-		at.seen = w.state
-		if c := w.fits(at, nodes); c != nil {
+		c, none := w.fits(at, nodes)
+		switch {
+		case c != nil:
 			w.claims[pod] = c
+		case none:
+			w.unfit[at.class()] = at.seen
 		}
+		at.seen = w.state
 	}
 	w.resume = ""
 }
@@ -298,23 +312,28 @@ func (w *waker) candidates(at *waiter) []*ledger.Node {
 }
 
 // fits returns a claim on the first of the nodes that does, and takes its room;
-// nil if none does.
-func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
+// nil if none does. None says that none does for any other of the class either.
+func (w *waker) fits(at *waiter, nodes []*ledger.Node) (c *claim, none bool) {
 	if len(nodes) == 0 {
-		return nil // as nearly always
+		return nil, true // as nearly always
 	}
 	s := stand(&at.request, w.plan)
-	s.cycle.Nodes = len(nodes)
+	s.cycle.Nodes, none = len(nodes), s.gate.OK()
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
 		w.judged++
-		if at.tried[n.ID] == n.Version || !w.hasMain(now, &at.request) {
+		if at.tried[n.ID] == n.Version {
+			none = false
+			continue
+		}
+		if !w.hasMain(now, &at.request) {
 			continue
 		}
 		v, prices := s.judge(w.pipe, now, &w.scratch)
 		if v.Limit != nil {
 			at.dear.add(s.cycle.Purse, prices...)
 		}
+		none = none && !v.OK() && v.Limit == nil
 		if !v.OK() {
 			continue
 		}
@@ -324,10 +343,10 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) *claim {
 		}
 		if p, v := s.assign(w.pipe, now); v.OK() && w.take(p) {
 			w.made++
-			return &claim{placement: p, made: w.made, refusals: at.refusals}
+			return &claim{placement: p, made: w.made, refusals: at.refusals}, false
 		}
 	}
-	return nil
+	return nil, none
 }
 
 // main is processors and main memory.

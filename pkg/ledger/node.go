@@ -78,6 +78,8 @@ type Card struct {
 	// card, and when the card is new; 0 for what a plan makes of it. What was measured
 	// of its memory and utilisation before that is of those who were there then.
 	Departures uint64
+	// Others is the part of Foreign that was found before the last holders came or left.
+	Others gpu.MiB
 }
 
 // Free reports whether nobody is on the card, as far as anyone knows.

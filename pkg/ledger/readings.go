@@ -70,9 +70,26 @@ func (n *Node) measured(r Readings) *Node {
 	next := *n
 	next.Readings, next.Cards = r, slices.Clone(n.Cards)
 	for i := range next.Cards {
-		next.Cards[i].Reading = r.Cards[next.Cards[i].ID]
+		c := &next.Cards[i]
+		was, before := c.Foreign(), c.Reading.MemoryUsed
+		c.Reading = r.Cards[c.ID]
+		c.Others = c.othersAfter(was, before)
 	}
 	return &next
+}
+
+// othersAfter is what is left of the memory that was others' when so much was used:
+// what less is used now was theirs. When somebody has left the card it stays theirs
+// until the memory is measured anew, as long as anything is known of the card: who
+// measures takes all out that is too old.
+func (c *Card) othersAfter(was gpu.MiB, before gpu.Figure) gpu.MiB {
+	switch now := c.Reading.MemoryUsed; {
+	case now.Known && before.Known:
+		return max(0, was-gpu.MiB(max(0, before.Value-now.Value)))
+	case now.Known, before.Known, c.Reading == gpu.Reading{}:
+		return 0
+	}
+	return was
 }
 
 // remember carries over what was measured of the node before. Where somebody has
@@ -92,6 +109,9 @@ func (n *Node) remember(before *Node) {
 		}
 		if len(n.Readings.Cards) > 0 {
 			c.Reading = n.Readings.Cards[c.ID]
+		}
+		if old != nil && c.Reading != (gpu.Reading{}) {
+			c.Others = n.carry(old, c)
 		}
 	}
 }
@@ -117,6 +137,31 @@ func left(before, now *Card) bool {
 		}
 	}
 	return false
+}
+
+// carry keeps what was found of others on the card before, less what those have more
+// of it now who are not just on their way: what was measured may be theirs.
+func (n *Node) carry(before, now *Card) (others gpu.MiB) {
+	others = before.Foreign()
+	if others == 0 {
+		return 0 // as nearly always
+	}
+	for i := range now.Holders {
+		if h := &now.Holders[i]; n.Hold(h.Pod).State != Held {
+			others -= h.Use.Memory - before.heldBy(h.Pod)
+		}
+	}
+	return max(0, others)
+}
+
+// heldBy returns the memory of the card that the pod holds.
+func (c *Card) heldBy(pod gpu.PodID) gpu.MiB {
+	for i := range c.Holders {
+		if c.Holders[i].Pod == pod {
+			return c.Holders[i].Use.Memory
+		}
+	}
+	return 0
 }
 
 // vendors are those whose cards somebody may have left.
@@ -156,15 +201,20 @@ func (r *Readings) forget(id gpu.CardID) {
 
 // Foreign returns the memory of the card that somebody uses who is not in the books,
 // as far as was measured: what is used beyond what its holders have, and beyond what
-// is kept back of it for drivers and the like. Who has the whole card has all of its
-// memory.
+// is kept back of it for drivers and the like; or what was found of it before holders
+// came who may not use theirs yet, or before one left. Who has the whole card has all
+// of its memory.
 func (c *Card) Foreign() gpu.MiB {
 	used := c.Reading.MemoryUsed
-	if !used.Known || c.Used.Exclusive {
+	switch {
+	case c.Used.Exclusive:
 		return 0
+	case !used.Known:
+		return min(c.Others, c.Memory)
 	}
 	keptBack := max(0, c.Memory-c.Usable)
-	return max(0, min(c.Memory, gpu.MiB(used.Value))-c.Used.Memory-keptBack)
+	most := min(c.Memory, gpu.MiB(used.Value)) - keptBack // if no holder used any
+	return max(0, min(most, max(c.Others, most-c.Used.Memory)))
 }
 
 // WholeMemory returns what somebody gets who takes the whole card, once it is free.

@@ -128,6 +128,79 @@ func TestReserveGoesByTheBooks(t *testing.T) {
 	}
 }
 
+// Who has come, and does not use his memory yet, hides nothing of what others use; nor
+// does who leaves take any of that with him.
+func TestMemoryOfOthersStaysTheirs(t *testing.T) {
+	come := func(id gpu.PodID, memory gpu.MiB) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			p := pod(id, slice("a", memory, 0))
+			if err := l.Reserve(p); err != nil {
+				t.Error(err)
+			}
+			l.Confirm(p)
+		}
+	}
+	used := func(mib int64) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": {MemoryUsed: gpu.Measured(mib), Power: gpu.Measured(100)}}})
+		}
+	}
+	unknown := func(l *ledger.Ledger) { l.SetReadings("n1", ledger.Readings{}) }
+	warmer := func(l *ledger.Ledger) {
+		r := gpu.Reading{MemoryUsed: gpu.Measured(40), Temperature: gpu.Measured(50)}
+		l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": r}})
+	}
+	leaves := func(l *ledger.Ledger) { l.Release("p") }
+	only := func(degrees int64) func(*ledger.Ledger) {
+		return func(l *ledger.Ledger) {
+			l.SetReadings("n1", ledger.Readings{Cards: map[gpu.CardID]gpu.Reading{"a": {Temperature: gpu.Measured(degrees)}}})
+		}
+	}
+	tests := map[string]struct {
+		steps []func(*ledger.Ledger)
+		want  gpu.MiB // of 100, of which 10 are kept back
+	}{
+		"nobody comes":                   {nil, 30},
+		"one comes":                      {[]func(*ledger.Ledger){come("p", 20)}, 30},
+		"several come":                   {[]func(*ledger.Ledger){come("p", 20), come("q", 20), come("r", 20)}, 30},
+		"something else is measured":     {[]func(*ledger.Ledger){come("p", 20), warmer}, 30},
+		"he begins to use his":           {[]func(*ledger.Ledger){come("p", 20), used(50)}, 30},
+		"he uses his":                    {[]func(*ledger.Ledger){come("p", 20), used(60)}, 30},
+		"they use more":                  {[]func(*ledger.Ledger){come("p", 20), used(65)}, 35},
+		"they have gone":                 {[]func(*ledger.Ledger){come("p", 20), used(60), used(30)}, 0},
+		"they have gone before he began": {[]func(*ledger.Ledger){come("p", 20), used(0)}, 0},
+		"they use less":                  {[]func(*ledger.Ledger){come("p", 20), used(35)}, 25},
+		"nothing was known for a while":  {[]func(*ledger.Ledger){come("p", 20), unknown, used(40)}, 10},
+		"one comes and goes":             {[]func(*ledger.Ledger){come("p", 20), used(60), leaves}, 30},
+		"and it is warmer":               {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, only(50)}, 30},
+		"and another comes":              {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, come("q", 20)}, 30},
+		"and nothing is known":           {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, unknown}, 0},
+		"and it is measured":             {[]func(*ledger.Ledger){come("p", 20), used(60), leaves, used(25)}, 15},
+		"it was that of one who had been there": {[]func(*ledger.Ledger){
+			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 20, 0))) },
+		}, 10},
+		"or that of one who has more than was known": {[]func(*ledger.Ledger){
+			come("p", 20),
+			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 35, 0))) },
+		}, 15},
+		"and of more than that": {[]func(*ledger.Ledger){
+			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 50, 0))) },
+		}, 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := world(t)
+			used(40)(l)
+			for _, step := range tc.steps {
+				step(l)
+			}
+			if c := cardOf(t, l.Snapshot(), "a"); c.Foreign() != tc.want || c.FreeMemory() != 90-c.Used.Memory-tc.want {
+				t.Errorf("%d MiB are somebody else's and %d free, want %d", c.Foreign(), c.FreeMemory(), tc.want)
+			}
+		})
+	}
+}
+
 func TestForeignMemory(t *testing.T) {
 	tests := map[string]struct {
 		card ledger.Card

@@ -74,7 +74,7 @@ func (s Snapshot) Nodes() iter.Seq2[gpu.NodeID, *Node] {
 // Since returns the nodes that are not as they were in old, in name order. What
 // stands for nodes by With or Without, in either, is not looked at.
 func (s Snapshot) Since(old Snapshot) []*Node {
-	if len(s.nodes) == len(old.nodes) && (len(s.nodes) == 0 || &s.nodes[0] == &old.nodes[0]) {
+	if s.Same(old) {
 		return nil
 	}
 	var changed []*Node
@@ -87,6 +87,13 @@ func (s Snapshot) Since(old Snapshot) []*Node {
 		}
 	}
 	return changed
+}
+
+// Same reports whether the nodes are known, without a look at them, to be as they were
+// in old: it is so of two snapshots between which nothing has happened to any. What
+// stands for nodes by With or Without, in either, is not looked at.
+func (s Snapshot) Same(old Snapshot) bool {
+	return len(s.nodes) == len(old.nodes) && (len(s.nodes) == 0 || &s.nodes[0] == &old.nodes[0])
 }
 
 // With returns the cluster as it would be after Reserve(p), or the error that

@@ -10,18 +10,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// heats bars the cards at these places with the figures given.
-type heats map[int]int64
-
-func (heats) Name() string { return "heats" }
-
-func (h heats) Filter(_ *Cycle, n *Candidate) Verdict {
-	for place, have := range h {
-		n.Bar(place, tooHot(have))
-	}
-	return Verdict{}
-}
-
 func tooHot(have int64) Verdict {
 	return Verdict{Reason: gpu.Overheated, Gauge: gpu.CardTemperature, Have: have, Want: 79}
 }
@@ -63,10 +51,10 @@ func TestBarredIsTheLastOneNeeded(t *testing.T) {
 	var used Scratch
 	rapid.Check(t, func(t *rapid.T) {
 		cards := rapid.IntRange(1, 8).Draw(t, "cards")
-		bars, taken := heats{}, []int{}
+		bars, taken := barring{}, []int{}
 		for i := range cards {
 			if rapid.Bool().Draw(t, "hot") {
-				bars[i] = rapid.Int64Range(79, 90).Draw(t, "degrees")
+				bars[i] = tooHot(rapid.Int64Range(79, 90).Draw(t, "degrees"))
 			}
 			if rapid.IntRange(0, 3).Draw(t, "somebody's") == 0 {
 				taken = append(taken, i)
@@ -75,10 +63,10 @@ func TestBarredIsTheLastOneNeeded(t *testing.T) {
 		n := cardsOf(cards, taken...)
 		c := &Cycle{Request: &gpu.Request{Asks: []gpu.Ask{{Count: rapid.IntRange(1, cards).Draw(t, "count"), Whole: true}}}}
 		fits := func(below int64) bool {
-			let := heats{}
-			for i, have := range bars {
-				if have > below {
-					let[i] = have
+			let := barring{}
+			for i, bar := range bars {
+				if bar.Have > below {
+					let[i] = bar
 				}
 			}
 			return New(Config{Filters: []Filter{let}, Pack: taking{}}).Judge(c, n, &Scratch{}).OK()

@@ -23,19 +23,8 @@ type shutting int
 
 func (shutting) Name() string { return "shutting" }
 func (s shutting) Filter(_ *Cycle, n *Candidate) Verdict {
-	n.Keep(func(c *ledger.Card) bool { return c.Index != int(s) })
+	n.Keep(func(c *ledger.Card) bool { return c.ID != n.Node.Cards[s].ID })
 	return Verdict{}
-}
-
-// counting packs whoever finds as many open cards as wanted.
-type counting struct{}
-
-func (counting) Name() string { return "counting" }
-func (counting) Pack(c *Cycle, n *Candidate) ([]gpu.Grant, Verdict) {
-	if have, want := len(n.Open), c.Request.Asks[0].Count; have < want {
-		return nil, Verdict{Reason: gpu.InsufficientGPUCount, Have: int64(have), Want: int64(want)}
-	}
-	return nil, Verdict{}
 }
 
 // Of those that would have to fall the one that is past its limit by most is the last
@@ -62,12 +51,9 @@ func TestBlame(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			n := &ledger.Node{Cards: make([]ledger.Card, 4)}
-			for i := range n.Cards {
-				n.Cards[i].Index = i
-			}
+			n := cardsOf(4)
 			c := &Cycle{Request: &gpu.Request{Asks: []gpu.Ask{{Count: tc.count, Whole: true}}}}
-			p, scratch := New(Config{Filters: tc.filters, Pack: counting{}}), &Scratch{}
+			p, scratch := New(Config{Filters: tc.filters, Pack: taking{}}), &Scratch{}
 			for range 2 { // the scratch is used again
 				if got := p.Judge(c, n, scratch); got != tc.want {
 					t.Errorf("judged %+v, want %+v", got, tc.want)

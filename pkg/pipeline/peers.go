@@ -71,6 +71,8 @@ func (p Peers) Near(l topology.Location) (near topology.Shared) {
 	return near
 }
 
-// Placed reports whether it is known of some member in which rack, or under which
-// leaf switch, it is.
-func (p Peers) Placed() bool { return len(p.racks) > 0 || len(p.switches) > 0 }
+// Tell reports whether it can be told if some member is in the rack, or under the leaf
+// switch, of that location: the one or the other is known of both.
+func (p Peers) Tell(l topology.Location) bool {
+	return l.Rack != "" && len(p.racks) > 0 || l.Switch != "" && len(p.switches) > 0
+}

@@ -44,7 +44,7 @@ func TestPeers(t *testing.T) {
 		on   []gpu.NodeID
 		near map[gpu.NodeID]topology.Shared // of nodes that are near in any way
 		any  bool
-		rack bool // Placed
+		rack bool // Tell, of a rack
 	}{
 		"nobody is placed":           {of: "g"},
 		"of another group":           {of: "h", on: []gpu.NodeID{"n1"}},
@@ -77,8 +77,8 @@ func TestPeers(t *testing.T) {
 			if diff := cmp.Diff(tc.near, near); diff != "" {
 				t.Errorf("near (-want +got):\n%s", diff)
 			}
-			if p.Any() != tc.any || p.Placed() != tc.rack {
-				t.Errorf("Any %t, Placed %t", p.Any(), p.Placed())
+			if tell := p.Tell(in("z1", "r9")); p.Any() != tc.any || tell != tc.rack || p.Tell(topology.Location{Zone: "z1", Switch: "s"}) {
+				t.Errorf("Any %t, Tell %t", p.Any(), tell)
 			}
 		})
 	}

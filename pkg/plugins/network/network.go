@@ -3,8 +3,8 @@
 //
 // It rates a node 100 if a member of the pod's group is placed under the same leaf
 // switch or in the same rack, and 40 otherwise; 50 for the first of a group, and where
-// rack and switch are not known of the node or of any member. For a pod without a
-// group it does not count. It has no arguments and refuses nothing.
+// neither the rack nor the switch is known both of the node and of a member. For a pod
+// without a group it does not count. It has no arguments and refuses nothing.
 package network
 
 import (
@@ -37,7 +37,7 @@ const (
 
 // Score is 100 near a member, 40 away from all, and 50 where that is not known.
 func (Plugin) Score(c *pipeline.Cycle, n *ledger.Node) float64 {
-	if n.Location.Rack == "" && n.Location.Switch == "" || !c.Peers.Placed() {
+	if !c.Peers.Tell(n.Location) {
 		return pipeline.Neutral
 	}
 	if near := c.Peers.Near(n.Location); near.Rack || near.Switch {

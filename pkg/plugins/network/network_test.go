@@ -28,6 +28,7 @@ func TestScore(t *testing.T) {
 		"that of one of them":             {rack("z", "r2"), []topology.Location{rack("z", ""), rack("z", "r1")}, 40},
 		"under one switch, racks unknown": {topology.Location{Switch: "s"}, []topology.Location{{Switch: "s"}}, 100},
 		"under one switch in two racks":   {topology.Location{Switch: "s", Rack: "r1"}, []topology.Location{{Switch: "s", Rack: "r2"}}, 100},
+		"a rack here, a switch there":     {rack("z", "r1"), []topology.Location{{Zone: "z", Switch: "s"}}, 50},
 		"under another":                   {topology.Location{Switch: "s"}, []topology.Location{{Switch: "t"}}, 40},
 	}
 	for name, tc := range tests {
