@@ -94,9 +94,10 @@ func (b *Books) place(all map[gpu.NodeID]topology.Location, nodes corelisters.No
 	if err != nil {
 		b.Logger.Error(err, "nodes cannot be listed")
 	}
+	now := b.Ledger.Snapshot() // one for all of them: nodes come and go under our lock alone
 	for _, node := range known {
 		id := gpu.NodeID(node.Name)
-		if _, there := b.Ledger.Snapshot().Node(id); there && before[id] != all[id] {
+		if _, there := now.Node(id); there && before[id] != all[id] {
 			b.nodeSeen(node)
 		}
 	}

@@ -110,6 +110,53 @@ func TestPlacesFollowTheFile(t *testing.T) {
 	})
 }
 
+// TestPlacesFollowAConfigMap: kubelet changes files of a ConfigMap by having a link
+// to their folder name another folder, and takes the old one away.
+func TestPlacesFollowAConfigMap(t *testing.T) {
+	a := newAtlas(t, "")
+	volume := t.TempDir()
+	a.places.File = filepath.Join(volume, "topology.yaml")
+	mount := func(folder, text string) {
+		t.Helper()
+		for _, err := range []error{
+			os.Mkdir(filepath.Join(volume, folder), 0o700),
+			os.WriteFile(filepath.Join(volume, folder, "topology.yaml"), []byte(text), 0o600),
+			os.Symlink(folder, filepath.Join(volume, "..data_tmp")),
+			os.Rename(filepath.Join(volume, "..data_tmp"), filepath.Join(volume, "..data")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mount("..1", "nodes: [{name: a, rack: r1}]")
+	if err := os.Symlink(filepath.Join("..data", "topology.yaml"), a.places.File); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.places.Read(); err != nil {
+		t.Fatal(err)
+	}
+	a.seen(newNode("a", devices))
+	a.mustBe("at first", "a", topology.Location{Rack: "r1"})
+	mount("..2", "nodes: [{name: a, rack: r2}]")
+	if err := os.RemoveAll(filepath.Join(volume, "..1")); err != nil {
+		t.Fatal(err)
+	}
+	a.places.look()
+	a.mustBe("changed", "a", topology.Location{Rack: "r2"})
+	mount("..3", "nodes: [{name: a, rack: r3}, {name: a, rack: r4}]")
+	for range 3 {
+		a.places.look()
+	}
+	a.mustBe("broken", "a", topology.Location{Rack: "r2"})
+	mount("..4", "nodes: [{name: a, rack: r2}]")
+	a.places.look()
+	a.mustBe("mended", "a", topology.Location{Rack: "r2"})
+	if a.unreadable != 1 {
+		t.Errorf("it was told %d times that the file is broken, want once", a.unreadable)
+	}
+}
+
 // TestPlacesKeepTheNode: what the file changes is where the node is and nothing else,
 // and what is not in the ledger does not come into it.
 func TestPlacesKeepTheNode(t *testing.T) {

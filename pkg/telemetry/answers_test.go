@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -105,6 +106,10 @@ func TestAnswers(t *testing.T) {
 		"a time without its value": {answer: vector(`{"metric":{"heteroflow_part":"time","UUID":"A"},"value":[1000,"999"]}`)},
 		"the time of another": {answer: vector(`{"metric":{"heteroflow_part":"value","UUID":"A"},"value":[1000,"31"]}`,
 			`{"metric":{"heteroflow_part":"time","UUID":"B"},"value":[1000,"999"]}`)},
+		"a time that is no number":   {answer: vector(both(`"UUID":"A"`, "31", "NaN")), want: []telemetry.Sample{heat("", "A", 31, 2*time.Hour)}},
+		"a time before all times":    {answer: vector(both(`"UUID":"A"`, "31", "-Inf")), want: []telemetry.Sample{heat("", "A", 31, 2*time.Hour)}},
+		"a time of another age":      {answer: vector(both(`"UUID":"A"`, "31", "-1e15")), want: []telemetry.Sample{heat("", "A", 31, 2*time.Hour)}},
+		"a time after all times":     {answer: vector(both(`"UUID":"A"`, "31", "+Inf")), want: []telemetry.Sample{heat("", "A", 31, 0)}},
 		"neither value nor time":     {answer: vector(`{"metric":{"UUID":"A"},"value":[1000,"31"]}`)},
 		"of no card":                 {answer: vector(both(`"job":"x"`, "31", "1000"))},
 		"a number without a node":    {answer: vector(both(`"gpu":"3"`, "31", "1000")), labels: telemetry.Labels{Node: []string{"host"}, Index: []string{"gpu"}}},
@@ -171,6 +176,15 @@ func TestAnswersThatAreNone(t *testing.T) {
 				t.Errorf("%v, error %v; want none, and an error with %q and the query", got, err, tc.want)
 			}
 		})
+	}
+}
+
+// What a server says of an error is told, as far as it is not as long as an answer.
+func TestErrorsAreShort(t *testing.T) {
+	text := `{"status":"error","errorType":"execution","error":"` + strings.Repeat("ä", 100_000) + `"}`
+	_, err := read(t, asking(says(t, http.StatusUnprocessableEntity, "application/json", text)))
+	if err == nil || !strings.Contains(err.Error(), "execution: ää") || len(err.Error()) > 600 || !utf8.ValidString(err.Error()) {
+		t.Errorf("error %.1000v", err)
 	}
 }
 
@@ -306,5 +320,19 @@ func TestTokenIsReadAnew(t *testing.T) {
 	}
 	if diff := gocmp.Diff([]string{"Bearer one", "Bearer two"}, seen); diff != "" {
 		t.Errorf("tokens (-want +got):\n%s", diff)
+	}
+}
+
+// A token that cannot be sent is not told either.
+func TestTokensThatCannotBeSent(t *testing.T) {
+	c := asking(serves(t, func(http.ResponseWriter, *http.Request) { t.Error("it is asked nevertheless") }))
+	c.Prometheus.BearerTokenFile = filepath.Join(t.TempDir(), "token")
+	for _, token := range []string{"", "\n", "s3cret\ns3cret", "s3cret\x00"} {
+		if err := os.WriteFile(c.Prometheus.BearerTokenFile, []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := read(t, c); err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("with %q: error %v", token, err)
+		}
 	}
 }

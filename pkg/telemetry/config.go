@@ -135,11 +135,11 @@ func (c *Config) Validate() error {
 
 func (e *Endpoint) faults() (errs []error) {
 	u, err := url.Parse(e.URL)
-	switch {
+	switch { // none says what the URL is: there may be a password in it
 	case err != nil:
-		errs = append(errs, fmt.Errorf("prometheus.url: %w", err))
+		errs = append(errs, errors.New("prometheus.url: cannot be parsed as a URL"))
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		errs = append(errs, fmt.Errorf("prometheus.url: %q is not a URL of http or https", e.URL))
+		errs = append(errs, errors.New("prometheus.url: is not one of http or https with a host"))
 	case u.User != nil:
 		errs = append(errs, errors.New("prometheus.url: has a user in it; name a bearerTokenFile or a certFile"))
 	case e.BearerTokenFile != "" && u.Scheme == "http" && !loopback(u.Hostname()):

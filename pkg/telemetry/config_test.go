@@ -81,6 +81,16 @@ func TestFaultsOfTheConfig(t *testing.T) {
 	}
 }
 
+// TestFaultsKeepSecrets: a fault of a URL does not tell the password that is in it.
+func TestFaultsKeepSecrets(t *testing.T) {
+	for _, url := range []string{"https://me:s3cret@host", "ftp://me:s3cret@host", "https://me:s3cret @host", "https://me:s3cret/@host", "https://me:%zz-s3cret@host"} {
+		_, err := ReadConfig(written(t, "prometheus: {url: '"+url+"'}"))
+		if err == nil || strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 // TestTokenOverLoopback: what does not leave the machine may go in the clear.
 func TestTokenOverLoopback(t *testing.T) {
 	for _, host := range []string{"127.0.0.1:9090", "localhost:9090", "[::1]:9090"} {

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -38,78 +39,98 @@ type Feeder struct {
 	Limit  time.Duration // of one reading
 	Stale  time.Duration // age at which a figure is not known any more
 
-	state state
-	quiet int // readings in a row that brought nothing
+	state  state
+	failed int  // readings in a row that brought an error and nothing else
+	silent bool // whether the last one brought nothing
 }
 
 const (
 	// tick is how often is looked for what has become too old. A figure is known for
-	// as long as Stale and that, and the Limit of a reading that is under way.
+	// as long as Stale and that, at most.
 	tick = 2 * time.Second
-	// rarest is how far apart readings come to be while the source does not answer.
+	// rarest is how far apart readings come to be while the source fails.
 	rarest = 2 * time.Minute
 )
 
-// Run reads and tells until ctx ends, whatever the source does.
+// answer is what a reading brought.
+type answer struct {
+	samples []Sample
+	err     error
+	took    time.Duration
+}
+
+// Run reads and tells until ctx ends, whatever the source does: readings are made
+// beside it, so that one that takes long keeps nothing from becoming too old.
 func (f *Feeder) Run(ctx context.Context) {
 	f.state = state{}
 	log := klog.FromContext(ctx).WithName("telemetry")
-	due := f.Now()
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	answers := make(chan answer, 1) // one reading at a time, which never waits to be heard
+	due := time.NewTimer(0)
+	defer due.Stop()
 	t := time.NewTicker(min(tick, f.Period))
 	defer t.Stop()
 	for {
-		if !f.Now().Before(due) {
-			f.read(ctx, log)
-			due = f.Now().Add(f.pause())
-		}
-		f.tell()
 		select {
 		case <-ctx.Done():
 			return
+		case <-due.C:
+			reading.Go(func() { answers <- f.read(ctx) })
+		case a := <-answers:
+			f.use(a, log)
+			due.Reset(f.pause())
 		case <-t.C:
 		}
+		f.tell()
 	}
 }
 
-// pause is the time to the next reading: longer and longer while there is no answer,
+// pause is the time to the next reading: longer and longer while the source fails,
 // and not the same for all replicas.
 func (f *Feeder) pause() time.Duration {
-	if f.quiet == 0 {
+	if f.failed == 0 {
 		return f.Period
 	}
-	longer := min(f.Period<<min(f.quiet, 10), max(rarest, f.Period))
+	longer := min(f.Period<<min(f.failed, 10), max(rarest, f.Period))
 	return longer - time.Duration(rand.Int64N(int64(longer)/4+1))
 }
 
-func (f *Feeder) read(ctx context.Context, log klog.Logger) {
-	before := f.Books.Snapshot()
+func (f *Feeder) read(ctx context.Context) answer {
 	began := f.Now()
-	f.state.follow(before, began)
 	limited, stop := context.WithTimeout(ctx, f.Limit)
+	defer stop()
 	samples, err := f.Source.Read(limited)
-	stop()
-	if ctx.Err() != nil {
-		return
-	}
-	now := f.Now()
-	f.Counts.TelemetryRead(len(samples), err, now.Sub(began))
-	f.report(log, len(samples), err)
-	dropped := f.state.take(samples, before, now.Add(-f.Stale))
+	return answer{samples, err, f.Now().Sub(began)}
+}
+
+// use enters what a reading brought.
+func (f *Feeder) use(a answer, log klog.Logger) {
+	f.Counts.TelemetryRead(len(a.samples), a.err, a.took)
+	f.report(log, len(a.samples), a.err)
+	now, s := f.Now(), f.Books.Snapshot()
+	f.state.follow(s, now)
+	dropped := f.state.take(a.samples, s, now.Add(-f.Stale), now)
 	for _, why := range Drops() {
 		f.Counts.TelemetryDropped(string(why), dropped[why])
 	}
-	log.V(4).Info("read", "samples", len(samples), "unknown", dropped[DropUnknown], "absurd", dropped[DropAbsurd], "stale", dropped[DropStale])
+	log.V(4).Info("read", "samples", len(a.samples), "unknown", dropped[DropUnknown], "absurd", dropped[DropAbsurd], "stale", dropped[DropStale])
 }
 
-// report logs a source that falls silent, and one that speaks again.
+// report logs a source that falls silent, and one that speaks again. One that says
+// without an error that there is nothing is asked as often as ever: it answers, and
+// may have something the next time.
 func (f *Feeder) report(log klog.Logger, samples int, err error) {
+	f.failed++
+	if samples > 0 || err == nil {
+		f.failed = 0
+	}
+	before := f.silent
+	f.silent = samples == 0
 	switch {
-	case samples == 0:
-		if f.quiet++; f.quiet == 1 {
-			log.Info("no figures of cards: what was known of them counts until it is too old", "err", err)
-		}
-	case f.quiet > 0:
-		f.quiet = 0
+	case f.silent && !before:
+		log.Info("no figures of cards: what was known of them counts until it is too old", "err", err)
+	case before && !f.silent:
 		log.Info("there are figures of cards again", "samples", samples)
 	case err != nil:
 		log.V(2).Info("a part of the figures is missing", "err", err)

@@ -153,6 +153,92 @@ func TestFiguresExpire(t *testing.T) {
 	}
 }
 
+// stuck is a source that, once it is told to be, answers no more before its context
+// ends.
+type stuck struct {
+	*gauges
+	from time.Time
+}
+
+func (s stuck) Read(ctx context.Context) ([]Sample, error) {
+	if time.Now().Before(s.from) {
+		return s.gauges.Read(ctx)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestFiguresExpireDuringAReading: what is too old is taken out though a reading is
+// under way for an hour.
+func TestFiguresExpireDuringAReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.feeder.Source, d.feeder.Limit = stuck{d.gauges, time.Now().Add(10 * time.Second)}, time.Hour
+		d.show(of("a", Temperature, 60))
+		d.work()
+		d.wait(stale - time.Second)
+		d.mustRead("before its time", 0, heat(60))
+		d.wait(tick + 2*time.Second)
+		d.mustRead("after it", 0, gpu.Reading{})
+	})
+}
+
+// TestRunEnds, and what it has begun, whenever it is told to.
+func TestRunEnds(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 0, "during a reading": time.Second, "long after": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+				d := newDesk(t)
+				d.feeder.Source, d.feeder.Limit = stuck{d.gauges, time.Time{}}, 24*time.Hour
+				began := time.Now()
+				ctx, stop := context.WithTimeout(t.Context(), after)
+				defer stop()
+				d.feeder.Run(ctx)
+				if took := time.Since(began); took != after {
+					t.Errorf("it ended after %v, want %v", took, after)
+				}
+			})
+		})
+	}
+}
+
+// TestSamplesOfTheFuture count as of now: later ones replace them, and without those
+// they become too old like any other.
+func TestSamplesOfTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		early := of("a", Temperature, 60)
+		early.At = early.At.Add(time.Hour)
+		d.show(early)
+		d.work()
+		d.wait(time.Second)
+		d.mustRead("early", 0, heat(60))
+		d.show(of("a", Temperature, 70))
+		d.wait(20 * time.Second)
+		d.mustRead("replaced", 0, heat(70))
+		d.wait(stale + tick)
+		d.mustRead("too old", 0, gpu.Reading{})
+	})
+}
+
+// TestOthersStayKnown when a card of their node goes, or is replaced.
+func TestOthersStayKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.show(of("a", Temperature, 60), of("b", Temperature, 70))
+		d.work()
+		d.wait(time.Second)
+		d.ledger.SetNode(facts("n", "b"))
+		d.wait(3 * time.Second)
+		d.mustRead("one is gone", 0, heat(70))
+		d.ledger.SetNode(facts("n", "c"))
+		d.ledger.SetNode(facts("n", "c", "b"))
+		d.wait(3 * time.Second)
+		d.mustRead("new", 0, gpu.Reading{})
+		d.mustRead("the other", 1, heat(70))
+	})
+}
+
 // TestAgeIsThatOfTheSample: one that is old already when it comes has only the rest
 // of its time, and one that is too old never counts.
 func TestAgeIsThatOfTheSample(t *testing.T) {
@@ -239,7 +325,20 @@ func TestWhoHasLeft(t *testing.T) {
 	})
 }
 
-// TestReadsLessOften: while nothing comes the pause grows, to two minutes at most, and
+// TestEmptyAnswers are answers: who says that there is nothing is asked as often as
+// ever, so that figures are known a period after there are some.
+func TestEmptyAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		d.work()
+		d.wait(time.Hour)
+		d.show(of("a", Temperature, 60))
+		d.wait(16 * time.Second)
+		d.mustRead("a period later", 0, heat(60))
+	})
+}
+
+// TestReadsLessOften: while the source fails the pause grows, to two minutes at most, and
 // one answer ends that.
 func TestReadsLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -80,13 +80,24 @@ func (p *Prometheus) Read(ctx context.Context) ([]Sample, error) {
 			defer mu.Unlock()
 			all = append(all, samples...)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", q.metric.Query, err))
+				errs = append(errs, fmt.Errorf("%s: %w", q.metric.Query, short(err)))
 			}
 			return nil
 		})
 	}
 	_ = g.Wait()
 	return all, errors.Join(errs...)
+}
+
+// mostSaid is how much of an error is kept: it may be what the server says, and as
+// long as an answer.
+const mostSaid = 500
+
+func short(err error) error {
+	if text := err.Error(); len(text) > mostSaid {
+		return errors.New(strings.ToValidUTF8(text[:mostSaid], "") + "...")
+	}
+	return err
 }
 
 // part is the label by which an answer tells values from their times.
@@ -113,6 +124,10 @@ func (p *Prometheus) ask(ctx context.Context, q *query) ([]Sample, error) {
 	return q.samples(vector, asked), nil
 }
 
+// ancient is more than may be configured, in seconds, and less than what a Duration
+// holds.
+const ancient = float64(2 * longest / time.Second)
+
 // samples joins values with their times.
 func (q *query) samples(vector model.Vector, asked time.Time) []Sample {
 	times := make(map[model.Fingerprint]float64, len(vector)/2)
@@ -130,9 +145,12 @@ func (q *query) samples(vector model.Vector, asked time.Time) []Sample {
 		if !dated {
 			continue // nobody knows how old it is
 		}
-		age := time.Duration((float64(s.Timestamp)/1000 - at) * float64(time.Second))
+		age := max(0, float64(s.Timestamp)/1000-at) // in seconds
+		if !(age < ancient) {                       // or is no number
+			age = ancient
+		}
 		if one, ok := q.sample(s.Metric); ok {
-			one.Value, one.At = float64(s.Value)*q.factor, asked.Add(-max(0, age))
+			one.Value, one.At = float64(s.Value)*q.factor, asked.Add(-time.Duration(age*float64(time.Second)))
 			all = append(all, one)
 		}
 	}
@@ -210,8 +228,12 @@ func (b *bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, fmt.Errorf("bearerTokenFile: %w", err)
 		}
+		sent := strings.TrimSpace(string(token))
+		if sent == "" {
+			return nil, fmt.Errorf("bearerTokenFile: %s is empty", b.token)
+		}
 		r = r.Clone(r.Context())
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Authorization", "Bearer "+sent)
 	}
 	answer, err := b.next.RoundTrip(r)
 	if err != nil {

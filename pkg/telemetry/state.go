@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -92,9 +94,6 @@ func (st state) follow(s ledger.Snapshot, now time.Time) {
 }
 
 func (n *nodeState) follow(now *ledger.Node, at time.Time) {
-	if len(n.cards) > len(now.Cards) {
-		n.cards = map[gpu.CardID]*cardState{} // the next reading has those that are left
-	}
 	for i := range now.Cards {
 		c := &now.Cards[i]
 		old := n.cards[c.ID]
@@ -106,6 +105,11 @@ func (n *nodeState) follow(now *ledger.Node, at time.Time) {
 		case old.departures != c.Departures:
 			old.departures, old.since = c.Departures, at
 		}
+	}
+	if len(n.cards) > len(now.Cards) { // some are gone
+		maps.DeleteFunc(n.cards, func(id gpu.CardID, _ *cardState) bool {
+			return !slices.ContainsFunc(now.Cards, func(c ledger.Card) bool { return c.ID == id })
+		})
 	}
 }
 
@@ -163,12 +167,16 @@ func (x index) find(s ledger.Snapshot, of *Sample) (*ledger.Node, *ledger.Card) 
 	return nil, nil
 }
 
-// take enters samples, and counts those that are of no use.
-func (st state) take(samples []Sample, s ledger.Snapshot, fresh time.Time) map[Drop]int {
+// take enters samples, and counts those that are of no use. One of later than now is
+// of now: it would stand in the way of all that come after it.
+func (st state) take(samples []Sample, s ledger.Snapshot, fresh, now time.Time) map[Drop]int {
 	dropped := map[Drop]int{}
 	cards := byCard(s)
-	for i := range samples {
-		if why := st.enter(&samples[i], s, cards, fresh); why != "" {
+	for _, x := range samples {
+		if x.At.After(now) {
+			x.At = now
+		}
+		if why := st.enter(&x, s, cards, fresh); why != "" {
 			dropped[why]++
 		}
 	}

@@ -94,13 +94,10 @@ func TestExamplePolicyIsTheDefault(t *testing.T) {
 // Every make target that a document names exists, and so does every file.
 func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 	makefile := read(t, "Makefile")
-	docs, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := documents(t)
 	target := regexp.MustCompile("(?m)(?:`|^)make ([a-z][a-z0-9-]*)")
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	for _, path := range append(docs, "../../README.md") {
+	for _, path := range docs {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -116,6 +113,53 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 	}
+}
+
+// documents are the paths of all documents from here.
+func documents(t *testing.T) []string {
+	t.Helper()
+	all := []string{"../../README.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/plugins/*.md"} {
+		docs, err := filepath.Glob(pattern)
+		if err != nil || len(docs) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, docs, err)
+		}
+		all = append(all, docs...)
+	}
+	return all
+}
+
+// A link to a part of a document leads to a heading of it, as GitHub names them.
+func TestDocumentsLinkToHeadings(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]*\.md)?#([^)]+)\)`)
+	for _, path := range documents(t) {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(b), -1) {
+			to := path
+			if m[1] != "" {
+				to = filepath.Join(filepath.Dir(path), m[1])
+			}
+			if text, err := os.ReadFile(to); err != nil || !slices.Contains(anchors(string(text)), m[2]) {
+				t.Errorf("%s links to %s#%s, which is not there (%v)", path, m[1], m[2], err)
+			}
+		}
+	}
+}
+
+// anchors are the names of a document's headings.
+func anchors(text string) (all []string) {
+	block := regexp.MustCompile("(?ms)^```.*?^```")
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	linked := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	other := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	for _, m := range heading.FindAllStringSubmatch(block.ReplaceAllString(text, ""), -1) {
+		name := other.ReplaceAllString(linked.ReplaceAllString(m[1], "$1"), "")
+		all = append(all, strings.ReplaceAll(strings.ToLower(name), " ", "-"))
+	}
+	return all
 }
 
 func TestReadmeHasTheTwoCommands(t *testing.T) {
