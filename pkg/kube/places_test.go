@@ -152,8 +152,8 @@ func TestPlacesFollowAConfigMap(t *testing.T) {
 	mount("..4", "nodes: [{name: a, rack: r2}]")
 	a.places.look()
 	a.mustBe("mended", "a", topology.Location{Rack: "r2"})
-	if a.unreadable != 1 {
-		t.Errorf("it was told %d times that the file is broken, want once", a.unreadable)
+	if n := a.unreadable.Load(); n != 1 {
+		t.Errorf("it was told %d times that the file is broken, want once", n)
 	}
 }
 
