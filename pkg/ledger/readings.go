@@ -148,7 +148,7 @@ func (n *Node) carry(before, now *Card) (others gpu.MiB) {
 	}
 	for i := range now.Holders {
 		if h := &now.Holders[i]; n.Hold(h.Pod).State != Held {
-			others -= h.Use.Memory - before.heldBy(h.Pod)
+			others -= max(0, h.Use.Memory-before.heldBy(h.Pod))
 		}
 	}
 	return max(0, others)

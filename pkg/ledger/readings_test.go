@@ -183,6 +183,10 @@ func TestMemoryOfOthersStaysTheirs(t *testing.T) {
 			come("p", 20),
 			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 35, 0))) },
 		}, 15},
+		"one has less than he had": {[]func(*ledger.Ledger){
+			come("p", 20),
+			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 5, 0))) },
+		}, 30},
 		"and of more than that": {[]func(*ledger.Ledger){
 			func(l *ledger.Ledger) { l.Confirm(pod("p", slice("a", 50, 0))) },
 		}, 0},
