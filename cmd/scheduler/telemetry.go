@@ -20,7 +20,7 @@ func (p *program) reader(cfg config, counts *metrics.Metrics) (*telemetry.Feeder
 	}
 	t := cfg.settings.Thresholds
 	return &telemetry.Feeder{
-		Source: source, Books: p.books.Ledger, Counts: counts, Now: time.Now,
+		Source: source, Books: p.books.Ledger, Ready: p.cluster.Ready, Counts: counts, Now: time.Now,
 		Period: cfg.telemetry.Period.Duration, Limit: cfg.telemetry.Timeout.Duration, Stale: cfg.telemetry.Stale.Duration,
 		Marks: telemetry.Marks{
 			CPU: t.CPU, Memory: t.Memory, CardMemory: t.GPUMemory, Utilisation: t.GPUUtilisation, Temperature: t.GPUTemperature,

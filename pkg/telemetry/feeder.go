@@ -32,6 +32,9 @@ type Counts interface {
 type Feeder struct {
 	Source Source
 	Books  Books
+	// Ready reports whether the books have all nodes: before that nobody is asked, since
+	// samples of nodes that are not there yet would be of no use. nil: they always have.
+	Ready  func() bool
 	Marks  Marks
 	Counts Counts
 	Now    func() time.Time
@@ -48,6 +51,8 @@ const (
 	// tick is how often is looked for what has become too old. A figure is known for
 	// as long as Stale and that, at most.
 	tick = 2 * time.Second
+	// soon is how often is looked whether the books are ready.
+	soon = 200 * time.Millisecond
 	// rarest is how far apart readings come to be while the source fails.
 	rarest = 2 * time.Minute
 )
@@ -76,6 +81,10 @@ func (f *Feeder) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-due.C:
+			if f.Ready != nil && !f.Ready() {
+				due.Reset(soon)
+				continue
+			}
 			reading.Go(func() { answers <- f.read(ctx) })
 		case a := <-answers:
 			f.use(a, log)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +201,32 @@ func TestRunEnds(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNobodyIsAskedBeforeTheBooksAreReady, and at once when they are: a reading that
+// comes before the nodes is lost for a whole period.
+func TestNobodyIsAskedBeforeTheBooksAreReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t)
+		var ready atomic.Bool
+		d.feeder.Ready = ready.Load
+		d.ledger.RemoveNode("n")
+		d.show(of("a", Temperature, 60))
+		d.work()
+		d.wait(10 * time.Second)
+		if n := d.times(); n != 0 {
+			t.Errorf("it has asked %d times", n)
+		}
+		d.ledger.SetNode(facts("n", "a", "b"))
+		ready.Store(true)
+		d.wait(time.Second)
+		d.mustRead("ready", 0, heat(60))
+		d.counted(func() {
+			if d.dropped["unknown"] != 0 {
+				t.Errorf("counted %v", d.dropped)
+			}
+		})
+	})
 }
 
 // TestSamplesOfTheFuture count as of now: later ones replace them, and without those
