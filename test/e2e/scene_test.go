@@ -153,10 +153,13 @@ func (s *scene) clear() {
 	defer stop()
 	all := metav1.ListOptions{}
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
+	background := metav1.DeletePropagationBackground
+	jobs := metav1.DeleteOptions{GracePeriodSeconds: now.GracePeriodSeconds, PropagationPolicy: &background}
 	namespaces, err := s.Client.CoreV1().Namespaces().List(ctx, all)
 	s.check("list namespaces", err)
 	for _, ns := range namespaces.Items {
 		s.check("delete replica sets", s.Client.AppsV1().ReplicaSets(ns.Name).DeleteCollection(ctx, now, all))
+		s.check("delete jobs", s.Client.BatchV1().Jobs(ns.Name).DeleteCollection(ctx, jobs, all))
 		s.check("delete pods", s.Client.CoreV1().Pods(ns.Name).DeleteCollection(ctx, now, all))
 	}
 	s.check("delete tenants", s.tenants().DeleteCollection(ctx, now, all))
