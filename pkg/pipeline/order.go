@@ -36,8 +36,8 @@ func HardestFirst(r *gpu.Request) []*gpu.Ask {
 	}
 	slices.SortFunc(asks, func(a, b *gpu.Ask) int {
 		return cmp.Or(
-			falseFirst(a.Role == gpu.Init, b.Role == gpu.Init),
-			falseFirst(!a.Whole, !b.Whole),
+			cmp.Compare(first(a.Role != gpu.Init), first(b.Role != gpu.Init)),
+			cmp.Compare(first(a.Whole), first(b.Whole)),
 			cmp.Compare(b.Count, a.Count),
 			cmp.Compare(b.Memory, a.Memory),
 			cmp.Compare(b.MemoryPercent, a.MemoryPercent),
@@ -48,14 +48,4 @@ func HardestFirst(r *gpu.Request) []*gpu.Ask {
 		)
 	})
 	return asks
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

@@ -43,7 +43,8 @@ func readArgs(name string, args []byte) error {
 		_, err := nvlink.New(args)
 		return err
 	case rdma.Name:
-		return pipeline.ReadArgs(args, &rdma.Args{})
+		_, err := rdma.New(args)
+		return err
 	case thermal.Name:
 		_, err := thermal.New(args)
 		return err
@@ -87,8 +88,7 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 		c.Scores = append(c.Scores, pipeline.Weighted{Cards: links, Weight: s.weight(nvlink.Name)})
 		c.Linked = links
 	}
-	if s.plugin(thermal.Name).Enabled {
-		heat, _ := thermal.New(s.plugin(thermal.Name).Args) // valid, as all of the settings
+	if heat, on := s.thermal(); on {
 		c.Filters = append(c.Filters, heat)
 		c.Scores = append(c.Scores, pipeline.Weighted{Score: heat, Weight: s.share(thermal.Name)})
 	}
@@ -98,11 +98,17 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 // MaxMeanTemperature is the mean temperature of a node's cards, in degrees Celsius,
 // above which the plugin thermal refuses it; 0 where that is off.
 func (s Settings) MaxMeanTemperature() int64 {
-	if !s.plugin(thermal.Name).Enabled {
-		return 0
+	if heat, on := s.thermal(); on {
+		return heat.Args.MaxMeanTemperature
 	}
-	heat, _ := thermal.New(s.plugin(thermal.Name).Args) // valid, as all of the settings
-	return heat.Args.MaxMeanTemperature
+	return 0
+}
+
+// thermal returns the plugin, and whether it is on.
+func (s Settings) thermal() (heat thermal.Plugin, on bool) {
+	p := s.plugin(thermal.Name)
+	heat, _ = thermal.New(p.Args) // valid, as all of the settings
+	return heat, p.Enabled
 }
 
 // nvlink returns the plugin. One that is off rates nothing and chooses no cards;
@@ -119,9 +125,8 @@ func (s Settings) nvlink() nvlink.Plugin {
 // rdma returns the plugin, which keeps to what pods require whether or not its score
 // is on.
 func (s Settings) rdma() rdma.Plugin {
-	var p rdma.Plugin
-	_ = pipeline.ReadArgs(s.plugin(rdma.Name).Args, &p.Args) // valid, as all of the settings
-	return p
+	remote, _ := rdma.New(s.plugin(rdma.Name).Args) // valid, as all of the settings
+	return remote
 }
 
 // aware is topology-aware where it is enabled, else what there is otherwise.

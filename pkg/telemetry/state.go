@@ -98,8 +98,6 @@ func (n *nodeState) follow(now *ledger.Node, at time.Time) {
 		c := &now.Cards[i]
 		old := n.cards[c.ID]
 		switch {
-		case old == nil && c.Departures == 0:
-			n.cards[c.ID] = &cardState{}
 		case old == nil:
 			n.cards[c.ID] = &cardState{departures: c.Departures, since: at}
 		case old.departures != c.Departures:

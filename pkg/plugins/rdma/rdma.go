@@ -37,6 +37,13 @@ var (
 	_ pipeline.Concerned = Plugin{}
 )
 
+// New reads the plugin's arguments.
+func New(args []byte) (Plugin, error) {
+	var p Plugin
+	err := pipeline.ReadArgs(args, &p.Args)
+	return p, err
+}
+
 // Name returns "rdma".
 func (Plugin) Name() string { return Name }
 
