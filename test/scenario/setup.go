@@ -29,6 +29,7 @@ func Setups() []Setup {
 	return []Setup{
 		{Name: "blind", What: "stock, and the extender knows no temperatures", policy: policy("shortlist: 0"), stock: true, blind: true},
 		{Name: "stock", What: "our filter and bind, kube-scheduler's default scores", policy: policy("shortlist: 0"), stock: true},
+		{Name: "stock-all", What: "stock, of all nodes", policy: policy("shortlist: 0"), stock: true, all: true},
 		{Name: "default", What: "ours, by the default policy"},
 		{Name: "heterogeneous", What: "ours, weighted for fragments, heat and racks", policy: policy(heterogeneous)},
 		{Name: "tuned", What: "the same, told that warm air comes in, and all nodes", policy: policy(tuned), all: true},
@@ -70,7 +71,7 @@ func Choose(names []string) ([]Setup, error) {
 		}
 	}
 	if len(chosen) != len(names) {
-		return nil, fmt.Errorf("configurations: there are blind, stock, default, heterogeneous, tuned; asked for %s", strings.Join(names, ", "))
+		return nil, fmt.Errorf("configurations: there are blind, stock, stock-all, default, heterogeneous, tuned; asked for %s", strings.Join(names, ", "))
 	}
 	return chosen, nil
 }

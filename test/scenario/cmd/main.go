@@ -67,7 +67,7 @@ func parse(args []string) (config scenario.Config, commit string, err error) {
 	fs.DurationVar(&config.Wait, "wait", 15*time.Second, "how long a task waits before it is withdrawn")
 	fs.IntVar(&config.Runs, "runs", 3, "how often each configuration has its turn")
 	fs.Uint64Var(&config.Seed, "seed", 1, "of the first run; the others follow")
-	only := fs.String("only", "stock,default,tuned", "the configurations, by their names with commas between them; there are blind and heterogeneous besides")
+	only := fs.String("only", "stock,stock-all,default,tuned", "the configurations, by their names with commas between them; there are blind and heterogeneous besides")
 	fs.StringVar(&commit, "commit", "unknown", "what is measured, for the record")
 	if err := fs.Parse(args); err != nil {
 		return config, "", err

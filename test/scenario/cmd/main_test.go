@@ -24,7 +24,7 @@ func TestParseRefuses(t *testing.T) {
 		"--runs 0":     "0 runs",
 		"--load 0":     "load: 0",
 		"--length 40s": "length: of 40s nothing is left",
-		"--only ours":  "configurations: there are blind, stock, default, heterogeneous",
+		"--only ours":  "configurations: there are blind, stock, stock-all, default, heterogeneous",
 		"often":        `unknown argument "often"`,
 	} {
 		if _, _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
