@@ -14,6 +14,7 @@ package pipeline
 import (
 	"cmp"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/topology"
@@ -52,6 +53,8 @@ type Cycle struct {
 	// Judge does not look at it, so that a verdict about a node holds whatever has
 	// been spent elsewhere; see Prices.
 	Purse ledger.Purse
+	// Outlook is what is asked for lately; nil: nothing is known.
+	Outlook *demand.Outlook
 	// Peers is where members of the request's group are. Scores alone may look at
 	// it: it changes without the node.
 	Peers Peers

@@ -20,6 +20,7 @@ const module = "heteroflow.io/heteroflow/"
 // A folder stands for all that is below it.
 var floors = map[string]int{
 	"pkg/gpu":         0,
+	"pkg/demand":      1,
 	"pkg/topology":    1,
 	"pkg/certs":       1,
 	"pkg/ledger":      2,
@@ -50,7 +51,7 @@ var floors = map[string]int{
 // pure packages decide: nothing of Kubernetes, the network or the clock is in
 // their whole closure.
 var pure = []string{
-	"pkg/gpu", "pkg/topology", "pkg/certs", "pkg/ledger", "pkg/pipeline", "pkg/plugins", "pkg/tenancy", "pkg/gang",
+	"pkg/gpu", "pkg/demand", "pkg/topology", "pkg/certs", "pkg/ledger", "pkg/pipeline", "pkg/plugins", "pkg/tenancy", "pkg/gang",
 	"pkg/window", "pkg/preempt", "pkg/queue", "pkg/engine", "pkg/policy",
 }
 

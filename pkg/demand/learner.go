@@ -1,0 +1,148 @@
+package demand
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+const (
+	// mostShapes bounds what is remembered. Nineteen of twenty pods of a large cluster
+	// have one of some 40 to 130 shapes.
+	mostShapes = 512
+	// halfLife is how many pods it takes until one counts half. Pods of the mix that a
+	// cluster of 1,000 nodes holds at a time are about as many.
+	halfLife = 4096
+	// faded is the weight below which a shape is forgotten.
+	faded = 0.2
+)
+
+// Learner learns what is asked for.
+type Learner struct {
+	making sync.Mutex // held while an outlook is made
+
+	mu      sync.Mutex
+	seen    map[string]*weighted // guarded by mu; key of the shape -> how often
+	noted   int                  // guarded by mu; pods in all
+	due     int                  // guarded by mu; when noted comes to this the outlook is out of date
+	outlook *Outlook             // guarded by mu
+}
+
+// weighted is a shape and its share in the mix.
+type weighted struct {
+	shape
+	key    string
+	weight float64
+}
+
+// New returns a learner that has seen nothing. It expects whole cards and halves and
+// quarters of them, of any kind; that counts as few pods and is soon outweighed.
+func New() *Learner {
+	l := &Learner{seen: map[string]*weighted{}}
+	for _, p := range []struct {
+		ask    gpu.Ask
+		weight float64
+	}{
+		{gpu.Ask{Count: 1, Whole: true}, 4},
+		{gpu.Ask{Count: 2, Whole: true}, 1},
+		{gpu.Ask{Count: 4, Whole: true}, 1},
+		{gpu.Ask{Count: 8, Whole: true}, 1},
+		{gpu.Ask{Count: 1, MemoryPercent: 50, ProportionalCores: true}, 2},
+		{gpu.Ask{Count: 1, MemoryPercent: 25, ProportionalCores: true}, 1},
+	} {
+		l.add(shape{asks: []gpu.Ask{p.ask}}, p.weight)
+	}
+	return l
+}
+
+// Note counts a new pod. The caller calls once for each.
+func (l *Learner) Note(r *gpu.Request) {
+	s := shapeOf(r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(s, 1)
+	if l.noted++; l.noted%halfLife == 0 {
+		l.fade()
+	}
+}
+
+func (l *Learner) add(s shape, weight float64) {
+	key := s.key()
+	if l.seen[key] == nil {
+		if len(l.seen) >= mostShapes {
+			l.evict()
+		}
+		l.seen[key] = &weighted{shape: s, key: key}
+	}
+	l.seen[key].weight += weight
+}
+
+func (l *Learner) fade() {
+	for key, w := range l.seen {
+		if w.weight /= 2; w.weight < faded {
+			delete(l.seen, key)
+		}
+	}
+}
+
+// evict forgets the shape of the least weight.
+func (l *Learner) evict() {
+	var least *weighted
+	for _, w := range l.seen {
+		if least == nil || heavier(w, least) > 0 {
+			least = w
+		}
+	}
+	delete(l.seen, least.key)
+}
+
+func heavier(a, b *weighted) int {
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.key, b.key))
+}
+
+// mix returns what was seen, the most popular first.
+func (l *Learner) mix() []*weighted {
+	mix := make([]*weighted, 0, len(l.seen))
+	for _, w := range l.seen {
+		c := *w
+		mix = append(mix, &c)
+	}
+	slices.SortFunc(mix, heavier)
+	return mix
+}
+
+// Outlook returns the outlook in force. It is the same one until enough has come that
+// is new: half of what there was while that is little, later a quarter of the pods it
+// takes to forget half. To make one takes some milliseconds; meanwhile others get the
+// one before. The supply is asked for then alone.
+func (l *Learner) Outlook(supply func() Supply) *Outlook {
+	o, due := l.current()
+	switch {
+	case !due:
+		return o
+	case o == nil:
+		l.making.Lock()
+	case !l.making.TryLock():
+		return o
+	}
+	defer l.making.Unlock()
+	if o, due := l.current(); !due { // somebody was faster
+		return o
+	}
+	l.mu.Lock()
+	mix, noted := l.mix(), l.noted
+	l.mu.Unlock()
+	o = newOutlook(mix, supply())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outlook, l.due = o, noted+min(halfLife/4, max(1, noted/2))
+	return o
+}
+
+func (l *Learner) current() (o *Outlook, due bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.outlook, l.noted >= l.due
+}

@@ -1,0 +1,195 @@
+package demand
+
+import (
+	"math"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// mostWanted bounds the requests that are remembered.
+const mostWanted = 256
+
+// Wanted is a request as an outlook sees it.
+type Wanted struct {
+	shape
+	o      *Outlook
+	terms  [][]term  // kind -> what a device of each ask takes, for the kinds known when it was made
+	prices []float64 // kind -> of a card, for the kinds of the supply
+}
+
+// Of returns the request as the outlook sees it. Requests never change, so it is
+// remembered by which it is.
+func (o *Outlook) Of(r *gpu.Request) *Wanted {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w := o.wanted[r]; w != nil {
+		return w
+	}
+	s := shapeOf(r)
+	key := s.key()
+	w := o.shapes[key]
+	if w == nil {
+		w = o.want(s)
+	}
+	if len(o.wanted) >= mostWanted {
+		clear(o.wanted)
+		clear(o.shapes)
+	}
+	o.wanted[r], o.shapes[key] = w, w
+	return w
+}
+
+func (o *Outlook) want(s shape) *Wanted {
+	w := &Wanted{shape: s, o: o}
+	views := o.views.Load().all
+	allowed := make([]bool, len(o.prices.cards))
+	for k, v := range views {
+		terms := make([]term, len(s.asks))
+		for i := range s.asks {
+			terms[i] = s.on(&s.asks[i], &v.card)
+			if k < len(allowed) && terms[i].memory != never {
+				allowed[k] = true
+			}
+		}
+		w.terms = append(w.terms, terms)
+	}
+	w.prices = o.prices.of(allowed)
+	return w
+}
+
+// term is what a device of the ask takes of such a card.
+func (w *Wanted) term(ask int, kind uint16) term {
+	if int(kind) < len(w.terms) {
+		return w.terms[kind][ask]
+	}
+	return w.on(&w.asks[ask], &w.o.views.Load().all[kind].card)
+}
+
+// price is that of a card of the kind.
+func (w *Wanted) price(kind uint16) float64 {
+	if int(kind) < len(w.prices) {
+		return w.prices[kind]
+	}
+	return 0
+}
+
+// Cost is what it costs to put something on a node or a card.
+type Cost struct {
+	grains int
+	left   int // of the card afterwards, in thousandths; of cards that cost the same the tighter is the better
+}
+
+// Cards returns the cost in cards.
+func (c Cost) Cards() float64 { return float64(c.grains) * grain }
+
+// Less reports whether c is the better.
+func (c Cost) Less(d Cost) bool {
+	return c.grains < d.grains || c.grains == d.grains && c.left < d.left
+}
+
+// Rank is in the order of Less.
+func (c Cost) Rank() float64 { return float64(c.grains)*(full+1) + float64(c.left) }
+
+func costOf(cards float64, left int) Cost { return Cost{int(math.Round(cards / grain)), left} }
+
+// Cost returns what it costs to put the request on the node, each device of it where
+// that costs least; false where it does not fit.
+func (w *Wanted) Cost(s *State) (Cost, bool) {
+	before := w.o.lost(*s)
+	after := *s
+	after.cpu -= w.cpu
+	tolls := 0.0
+	for ask := range w.asks {
+		if w.only() {
+			_, c, ok := w.best(&after, before, ask, nil)
+			return c, ok
+		}
+		toll, ok := w.put(&after, before, ask)
+		if !ok {
+			return Cost{}, false
+		}
+		tolls += toll
+	}
+	return costOf(w.o.lost(after)-before+tolls, after.idle()), true
+}
+
+// only reports whether the request is for one device.
+func (w *Wanted) only() bool { return len(w.asks) == 1 && w.asks[0].Count == 1 }
+
+// put puts the devices of the ask on after, and returns regret and price.
+func (w *Wanted) put(after *State, before float64, ask int) (tolls float64, ok bool) {
+	from := *after
+	var room [MostCards]int
+	for k := range w.asks[ask].Count {
+		if k == MostCards {
+			return 0, false
+		}
+		at, _, ok := w.best(&from, before, ask, room[:k])
+		if !ok {
+			return 0, false
+		}
+		room[k] = at
+		toll, r := w.toll(ask, from.rooms[at])
+		tolls, after.rooms[at] = tolls+toll, r
+	}
+	return tolls, true
+}
+
+// best returns the card on which one device of the ask costs least, of those but
+// these.
+func (w *Wanted) best(from *State, before float64, ask int, but []int) (at int, best Cost, ok bool) {
+	at = -1
+	for i, r := range from.all() {
+		if contains(but, i) || !r.fits(w.term(ask, r.kind)) {
+			continue
+		}
+		if at >= 0 && from.rooms[at] == r {
+			continue // costs the same
+		}
+		if c := w.at(from, before, ask, i); at < 0 || c.Less(best) {
+			at, best = i, c
+		}
+	}
+	return at, best, at >= 0
+}
+
+func contains(places []int, i int) bool {
+	for _, p := range places {
+		if p == i {
+			return true
+		}
+	}
+	return false
+}
+
+// at is what one device of the ask costs on that card, which it fits.
+func (w *Wanted) at(from *State, before float64, ask, i int) Cost {
+	after := *from
+	toll, r := w.toll(ask, after.rooms[i])
+	after.rooms[i] = r
+	return costOf(w.o.lost(after)-before+toll, r.idle())
+}
+
+// toll is regret and price of one device on the card, and what is left of that.
+func (w *Wanted) toll(ask int, r Room) (cards float64, left Room) {
+	t := w.term(ask, r.kind)
+	left = r.less(t)
+	cards = w.price(r.kind) * float64(t.size()) / full
+	if !w.asks[ask].Whole {
+		cards += weightRegret * w.o.views.Load().all[r.kind].cut.regret(t.size(), r, left)
+	}
+	return cards, left
+}
+
+// CostAt returns the first of the asks, the hardest being 0, of which the card at that
+// place takes a device, and what that costs; -1 where it takes none.
+func (w *Wanted) CostAt(s *State, i int) (c Cost, ask int) {
+	for ask := range w.asks {
+		if i < s.n && s.rooms[i].fits(w.term(ask, s.rooms[i].kind)) {
+			from := *s
+			from.cpu -= w.cpu
+			return w.at(&from, w.o.lost(*s), ask, i), ask
+		}
+	}
+	return Cost{}, -1
+}
