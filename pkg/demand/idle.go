@@ -1,44 +1,75 @@
 package demand
 
-import "math"
+import (
+	"math"
+	"math/bits"
 
-// idle is V: what stays idle of the node, in cards, if the mix alone comes: the mean over the
-// streams, of which each request is taken that fits, on the cards that it fits
-// most tightly.
-func (o *Outlook) idle(s *State) float64 {
-	views, left := o.views.Load().all, 0
-	for from := 0; from < len(o.streams); from += length {
-		end := *s
-		o.fill(views, &end, o.streams[from:from+length])
-		left += end.idle()
-	}
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// idle is V: what stays idle of the node, in cards, if the mix alone comes: the mean
+// over the streams, of which each request is taken that fits, on the cards that it
+// fits most tightly. The state is reduced.
+func (o *forecast) idle(s *State) float64 {
 	if len(o.streams) == 0 {
 		return float64(s.idle()) / full
+	}
+	views, left := o.views.Load().all, 0
+	needs := o.needs(views, s)
+	for from := 0; from < len(o.streams); from += length {
+		end := *s
+		o.fill(views, needs, &end, o.streams[from:from+length])
+		left += end.idle()
 	}
 	return float64(left) / (full * streams)
 }
 
-func (o *Outlook) fill(views []*view, s *State, stream []uint16) {
+// need is what a shape cannot do without. Most requests of a stream are turned away,
+// and mostly for that.
+type need struct {
+	cpu           gpu.MilliCPU
+	memory, cores uint16 // on some card
+}
+
+// needs returns those of the mix on such a node, by shape.
+func (o *forecast) needs(views []*view, s *State) []need {
+	for _, r := range s.all() {
+		if r.kind != s.rooms[0].kind {
+			return o.anywhere
+		}
+	}
+	return views[s.rooms[0].kind].needs
+}
+
+func (o *forecast) fill(views []*view, needs []need, s *State, stream []uint16) {
+	memory, cores := s.most()
 	for _, d := range stream {
-		it := &o.items[d]
-		if it.cpu > s.cpu || !place(views, it, s) {
+		if n := &needs[d]; n.cpu > s.cpu || n.memory > memory || n.cores > cores {
 			continue
 		}
-		s.cpu -= it.cpu
-		if !useful(views, s) {
+		if !place(views, &o.items[d], s) {
+			continue
+		}
+		s.cpu -= needs[d].cpu
+		if memory, cores = s.most(); s.n == 0 {
 			return
 		}
 	}
 }
 
-// useful reports whether anything of the mix could still use a card.
-func useful(views []*view, s *State) bool {
+// most leaves out the cards of which nothing is left, and returns the most that there
+// is of any other.
+func (s *State) most() (memory, cores uint16) {
+	n := 0
 	for _, r := range s.all() {
-		if r.memory >= views[r.kind].least {
-			return true
+		if r.idle() > 0 {
+			s.rooms[n] = r
+			n++
+			memory, cores = max(memory, r.memory), max(cores, r.cores)
 		}
 	}
-	return false
+	s.n = n
+	return memory, cores
 }
 
 // place takes what the shape takes, all of it or nothing.
@@ -61,34 +92,27 @@ func placeAsk(views []*view, ask, count int, s *State) bool {
 	if count > s.n {
 		return false
 	}
-	var taken [MostCards]Room // what the cards were
-	var at [MostCards]int
-	for k := range count {
-		best := tightest(views, ask, s.all(), at[:k])
+	taken := uint64(0) // a bit for each place, of which there are MostCards
+	for range count {
+		best := tightest(views, ask, s.all(), taken)
 		if best < 0 {
-			for j := range k {
-				s.rooms[at[j]] = taken[j]
-			}
 			return false
 		}
-		taken[k], at[k] = s.rooms[best], best
-		s.rooms[best] = s.rooms[best].less(views[s.rooms[best].kind].terms[ask])
+		taken |= 1 << best
+	}
+	for ; taken != 0; taken &= taken - 1 {
+		r := &s.rooms[bits.TrailingZeros64(taken)]
+		*r = r.less(views[r.kind].terms[ask])
 	}
 	return true
 }
 
-func tightest(views []*view, ask int, rooms []Room, but []int) (best int) {
+func tightest(views []*view, ask int, rooms []Room, but uint64) (best int) {
 	best, least := -1, math.MaxInt
-next:
 	for i, r := range rooms {
 		t := views[r.kind].terms[ask]
-		if !r.fits(t) {
+		if !r.fits(t) || but>>i&1 != 0 {
 			continue
-		}
-		for _, b := range but {
-			if b == i {
-				continue next
-			}
 		}
 		if left := r.less(t).idle(); left < least {
 			best, least = i, left

@@ -22,6 +22,7 @@ const (
 // Learner learns what is asked for.
 type Learner struct {
 	making sync.Mutex // held while an outlook is made
+	survey survey
 
 	mu      sync.Mutex
 	seen    map[string]*weighted // guarded by mu; key of the shape -> how often
@@ -134,7 +135,7 @@ func (l *Learner) Outlook(supply func() Supply) *Outlook {
 	l.mu.Lock()
 	mix, noted := l.mix(), l.noted
 	l.mu.Unlock()
-	o = newOutlook(mix, supply())
+	o = newForecast(mix, supply()).outlook(nil)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.outlook, l.due = o, noted+min(halfLife/4, max(1, noted/2))

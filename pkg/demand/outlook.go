@@ -34,24 +34,34 @@ const (
 	grain = 0.12
 )
 
-// Outlook is what is expected: a mix of requests, and the kinds of cards for them. It
-// does not change; what it remembers of what it was asked does not show.
+// Outlook is what is expected: a mix of requests, the kinds of cards for them, and what
+// places run out. It does not change; what it remembers of what it was asked does not
+// show.
 type Outlook struct {
-	mix     []*weighted
-	items   []item // of each shape of the mix
-	asks    int    // of all items
-	streams []uint16
-	popular []share
-	prices  *pricing
-	mostCPU gpu.MilliCPU // more than that makes no difference to anyone
+	*forecast
+	scarce []scarcity
 
 	mu     sync.Mutex
-	views  atomic.Pointer[views]    // replaced under mu
-	cuts   []known                  // guarded by mu
 	wanted map[*gpu.Request]*Wanted // guarded by mu
-	shapes map[string]*Wanted       // guarded by mu
+	shapes map[string]*Wanted       // guarded by mu; by the shape's key
+}
 
-	worths memo
+// forecast is what outlooks on one mix share.
+type forecast struct {
+	mix      []*weighted
+	items    []item // of each shape of the mix
+	asks     int    // of all items
+	anywhere []need // of each, on cards of several kinds
+	streams  []uint16
+	popular  []share
+	prices   *pricing
+	weight   float64      // of all shapes
+	mostCPU  gpu.MilliCPU // more than that makes no difference to anyone
+	worths   memo
+
+	mu    sync.Mutex
+	views atomic.Pointer[views] // replaced under mu
+	cuts  []known               // guarded by mu
 }
 
 // item is a shape as the streams need it.
@@ -67,9 +77,15 @@ type share struct {
 	of    float64
 }
 
-func newOutlook(mix []*weighted, supply Supply) *Outlook {
-	o := &Outlook{mix: mix, wanted: map[*gpu.Request]*Wanted{}, shapes: map[string]*Wanted{}}
+func (o *forecast) outlook(scarce []scarcity) *Outlook {
+	return &Outlook{forecast: o, scarce: scarce, wanted: map[*gpu.Request]*Wanted{}, shapes: map[string]*Wanted{}}
+}
+
+func newForecast(mix []*weighted, supply Supply) *forecast {
+	o := &forecast{mix: mix}
 	for _, w := range mix {
+		o.weight += w.weight
+		o.anywhere = append(o.anywhere, need{cpu: w.cpu})
 		it := item{cpu: w.cpu, first: o.asks}
 		for i := range w.asks {
 			it.count = append(it.count, w.asks[i].Count)
@@ -102,7 +118,7 @@ func byCards(s Supply) []Kind {
 
 // draw draws the streams. The numbers are the same ones each time: outlooks on the
 // same mix are the same, and those on like mixes alike.
-func (o *Outlook) draw() {
+func (o *forecast) draw() {
 	var sums []float64
 	var of []uint16
 	total := 0.0

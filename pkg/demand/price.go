@@ -6,13 +6,14 @@ type pricing struct {
 	cards  []float64   // of each kind
 	allows [][]bool    // of each shape: the kinds it can have
 	wants  [][]float64 // of each shape: cards of each kind at full load
+	mean   float64     // cards that a pod takes
 }
 
 // newPricing splits what each shape wants by the supply among the kinds it can have.
 // All together want as many cards as there are: that is what full load is.
 func newPricing(mix []*weighted, views []*view, cards []float64) *pricing {
 	p := &pricing{cards: cards}
-	total := 0.0
+	total, pods := 0.0, 0.0
 	for i, w := range mix {
 		allows, wants := make([]bool, len(views)), make([]float64, len(views))
 		from := 0.0
@@ -27,8 +28,13 @@ func newPricing(mix []*weighted, views []*view, cards []float64) *pricing {
 				total += wants[k]
 			}
 		}
+		pods += w.weight
 		p.allows, p.wants = append(p.allows, allows), append(p.wants, wants)
 	}
+	if total == 0 {
+		return p // without cards, or wishes for them
+	}
+	p.mean = total / pods
 	for _, wants := range p.wants {
 		for k := range wants {
 			wants[k] *= sum(cards) / total

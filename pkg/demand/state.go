@@ -61,14 +61,7 @@ func (s *State) idle() (sum int) {
 // they are ordered, and processors beyond those that anything could use.
 func (s *State) reduce(cpu gpu.MilliCPU) {
 	s.cpu = max(0, min(s.cpu, cpu))
-	n := 0
-	for _, r := range s.all() {
-		if r.idle() > 0 {
-			s.rooms[n] = r
-			n++
-		}
-	}
-	s.n = n
+	s.most()
 	slices.SortFunc(s.all(), func(a, b Room) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.memory, b.memory), cmp.Compare(a.cores, b.cores))
 	})

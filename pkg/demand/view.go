@@ -12,9 +12,9 @@ import (
 type view struct {
 	kind  Kind
 	card  gpu.Card
-	o     *Outlook
+	o     *forecast
 	terms []term // of each ask of the mix
-	least uint16 // the least memory that any of them takes
+	needs []need // of each shape of the mix
 	cut   *cut
 }
 
@@ -34,7 +34,7 @@ type known struct {
 // Room returns what is left of a card: memory and compute that slices may take, or
 // all of it where the card is free. A card that takes nobody in has neither. It is
 // false for a kind of card too many.
-func (o *Outlook) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores) (Room, bool) {
+func (o *forecast) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores) (Room, bool) {
 	k, ok := o.kind(KindOf(c))
 	switch {
 	case !ok:
@@ -48,7 +48,7 @@ func (o *Outlook) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores) 
 }
 
 // kind returns the place of the kind in the views, which it enters if need be.
-func (o *Outlook) kind(k Kind) (uint16, bool) {
+func (o *forecast) kind(k Kind) (uint16, bool) {
 	known := o.views.Load()
 	if last := known.last.Load(); int(last) < len(known.all) && known.all[last].kind == k {
 		return uint16(last), true
@@ -63,7 +63,7 @@ func (o *Outlook) kind(k Kind) (uint16, bool) {
 }
 
 // add enters a kind, unless there are too many. The caller holds mu, or is alone.
-func (o *Outlook) add(k Kind) (uint16, bool) {
+func (o *forecast) add(k Kind) (uint16, bool) {
 	known := o.views.Load()
 	if at, ok := known.places[k]; ok || len(known.all) >= mostKinds {
 		return at, ok
@@ -75,19 +75,21 @@ func (o *Outlook) add(k Kind) (uint16, bool) {
 	return at, true
 }
 
-func (o *Outlook) view(k Kind) *view {
-	v := &view{kind: k, card: k.card(), o: o, least: never, terms: make([]term, 0, o.asks)}
+func (o *forecast) view(k Kind) *view {
+	v := &view{kind: k, card: k.card(), o: o, terms: make([]term, 0, o.asks)}
 	slicesOf := map[int]float64{}
 	for _, w := range o.mix {
+		n := need{cpu: w.cpu}
 		for i := range w.asks {
 			a := &w.asks[i]
 			t := w.on(a, &v.card)
 			v.terms = append(v.terms, t)
-			v.least = min(v.least, t.memory)
+			n.memory, n.cores = max(n.memory, t.memory), max(n.cores, t.least)
 			if !a.Whole && t.memory != never {
 				slicesOf[t.size()] += w.weight * float64(a.Count)
 			}
 		}
+		v.needs = append(v.needs, n)
 	}
 	v.cut = o.cutFor(slicesOf)
 	return v
@@ -95,7 +97,7 @@ func (o *Outlook) view(k Kind) *view {
 
 // cutFor makes the cut for slices that are wanted so; kinds of cards that are wanted
 // alike share one.
-func (o *Outlook) cutFor(wanted map[int]float64) *cut {
+func (o *forecast) cutFor(wanted map[int]float64) *cut {
 	for _, c := range o.cuts {
 		if maps.Equal(c.wanted, wanted) {
 			return c.cut

@@ -110,7 +110,7 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 		}
 		tolls += toll
 	}
-	return costOf(w.o.lost(after)-before+tolls, after.idle()), true
+	return costOf(w.o.lost(after)-before+tolls+w.o.spoiled(s, &after), after.idle()), true
 }
 
 // only reports whether the request is for one device.
@@ -167,7 +167,9 @@ func (w *Wanted) at(from *State, before float64, ask, i int) Cost {
 	after := *from
 	toll, r := w.toll(ask, after.rooms[i])
 	after.rooms[i] = r
-	return costOf(w.o.lost(after)-before+toll, r.idle())
+	full := *from
+	full.cpu += w.cpu
+	return costOf(w.o.lost(after)-before+toll+w.o.spoiled(&full, &after), r.idle())
 }
 
 // toll is regret and price of one device on the card, and what is left of that.

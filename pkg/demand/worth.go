@@ -39,7 +39,7 @@ func (m *memo) set(key []byte, v float64) {
 }
 
 // lost is what of the node nobody will have, V + weightFragments F in cards.
-func (o *Outlook) lost(s State) float64 {
+func (o *forecast) lost(s State) float64 {
 	s.reduce(o.mostCPU)
 	if s.n == 0 {
 		return 0

@@ -1,0 +1,188 @@
+package demand
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+// mostLarge bounds the shapes that places are counted for.
+const mostLarge = 16
+
+// priceSteps is how finely the odds are told that places run out. Each step is another
+// outlook, in which nothing is true any more that was remembered of the one before.
+const priceSteps = 8
+
+// scarcity is a shape for which places run out.
+type scarcity struct {
+	shape int     // in the mix
+	price float64 // of a place that is lost, in cards
+}
+
+// places is how often the node could take the shape, which has one ask. Where it asks
+// for no processors these do not matter.
+func places(views []*view, it *item, s *State) int {
+	fits := 0
+	for _, r := range s.all() {
+		if r.fits(views[r.kind].terms[it.first]) {
+			fits++
+		}
+	}
+	n := fits / it.count[0]
+	if it.cpu > 0 {
+		n = min(n, int(max(0, s.cpu)/it.cpu))
+	}
+	return n
+}
+
+// spoiled is the price of the places that are lost between two states. Those of two
+// shapes are mostly the same places, so that of the dearest counts alone.
+func (o *Outlook) spoiled(before, after *State) (most float64) {
+	views := o.views.Load().all
+	for _, c := range o.scarce {
+		it := &o.items[c.shape]
+		if n := places(views, it, before); n > 0 {
+			most = max(most, c.price*float64(n-places(views, it, after)))
+		}
+	}
+	return most
+}
+
+// Nodes are those of the cluster at one moment.
+type Nodes interface {
+	Len() int
+	// Version is another for each state of the node at that place; 0 is none.
+	Version(i int) uint64
+	// State fills in what is left of the node, which is empty so far.
+	State(i int, o *Outlook, s *State)
+}
+
+// survey counts the places for large shapes.
+type survey struct {
+	mu    sync.Mutex
+	of    *forecast  // guarded by mu, as all below; what was counted for
+	large []int      // shapes, by their places in the mix
+	nodes []surveyed // by their places
+	total []int      // places for each of large
+	idle  int        // thousandths of a card
+}
+
+type surveyed struct {
+	version uint64
+	idle    int
+	places  [mostLarge]int
+}
+
+// Survey looks at what there is room for, and has the outlook in force go by it. Of
+// nodes that have not changed since the last time it asks nothing. Another at the same
+// time has nothing to do.
+func (l *Learner) Survey(nodes Nodes) {
+	l.mu.Lock()
+	o := l.outlook
+	l.mu.Unlock()
+	if o == nil || !l.survey.mu.TryLock() {
+		return
+	}
+	defer l.survey.mu.Unlock()
+	l.survey.count(o, nodes)
+	scarce := l.survey.scarce()
+	if slices.Equal(scarce, o.scarce) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.outlook == o {
+		l.outlook = o.outlook(scarce)
+	}
+}
+
+// count brings the survey up to date.
+func (v *survey) count(o *Outlook, nodes Nodes) {
+	if v.of != o.forecast {
+		v.of, v.large, v.nodes, v.idle = o.forecast, o.large(), nil, 0
+		v.total = make([]int, len(v.large))
+	}
+	for i := nodes.Len(); i < len(v.nodes); i++ {
+		v.enter(i, surveyed{})
+	}
+	v.nodes = slices.Grow(v.nodes, max(0, nodes.Len()-len(v.nodes)))[:nodes.Len()]
+	views := o.views.Load()
+	for i := range v.nodes {
+		version := nodes.Version(i)
+		if version != 0 && version == v.nodes[i].version {
+			continue
+		}
+		var s State
+		nodes.State(i, o, &s)
+		views = o.views.Load()
+		n := surveyed{version: version, idle: s.idle()}
+		for k, shape := range v.large {
+			n.places[k] = places(views.all, &o.items[shape], &s)
+		}
+		v.enter(i, n)
+	}
+}
+
+// enter replaces what is known of the node at that place.
+func (v *survey) enter(i int, n surveyed) {
+	was := &v.nodes[i]
+	v.idle += n.idle - was.idle
+	for k := range v.total {
+		v.total[k] += n.places[k] - was.places[k]
+	}
+	*was = n
+}
+
+// large returns the shapes for which a place is easily spoiled: those that want several
+// cards at once.
+func (o *forecast) large() (shapes []int) {
+	for i := range o.items {
+		if c := o.items[i].count; len(c) == 1 && c[0] > 1 && len(shapes) < mostLarge {
+			shapes = append(shapes, i)
+		}
+	}
+	return shapes
+}
+
+// scarce returns the shapes for which places may run out, and what a place is worth: the
+// cards that are asked for at once, times the odds that as many pods come as there are
+// places before the cluster is full.
+func (v *survey) scarce() (out []scarcity) {
+	if v.of.prices.mean == 0 {
+		return nil
+	}
+	coming := float64(v.idle) / full / v.of.prices.mean // pods until the cluster is full
+	for k, shape := range v.large {
+		if v.total[k] == 0 {
+			continue // there is nothing left to lose
+		}
+		pods := coming * v.of.rivals(shape, v.large)
+		if odds := math.Floor(tail(pods, v.total[k])*priceSteps) / priceSteps; odds > 0 {
+			out = append(out, scarcity{shape, odds * float64(v.of.items[shape].count[0])})
+		}
+	}
+	return out
+}
+
+// rivals is the share of pods that need places for that shape, in places: those of the
+// large shapes that ask for no less.
+func (o *forecast) rivals(shape int, large []int) (share float64) {
+	mine := &o.items[shape]
+	for _, k := range large {
+		it := &o.items[k]
+		if it.count[0] >= mine.count[0] && it.cpu >= mine.cpu && within(o.prices.allows[k], o.prices.allows[shape]) {
+			share += o.mix[k].weight * float64(it.count[0]/mine.count[0])
+		}
+	}
+	return share / o.weight
+}
+
+// tail is the probability that a Poisson variable of that mean is n or more.
+func tail(mean float64, n int) float64 {
+	p, below := math.Exp(-mean), 0.0
+	for k := range n {
+		below += p
+		p *= mean / float64(k+1)
+	}
+	return max(0, 1-below)
+}
