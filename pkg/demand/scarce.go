@@ -4,10 +4,12 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // mostLarge bounds the shapes that places are counted for.
-const mostLarge = 16
+const mostLarge = 64
 
 // priceSteps is how finely the odds are told that places run out. Each step is another
 // outlook, in which nothing is true any more that was remembered of the one before.
@@ -21,28 +23,29 @@ type scarcity struct {
 
 // places is how often the node could take the shape, which has one ask. Where it asks
 // for no processors these do not matter.
-func places(views []*view, it *item, s *State) int {
+func places(views []*view, it *item, s *State, cpu gpu.MilliCPU) int {
 	fits := 0
 	for _, r := range s.all() {
-		if r.fits(views[r.kind].terms[it.first]) {
+		if r.idle() > 0 && r.fits(views[r.kind].terms[it.first]) {
 			fits++
 		}
 	}
 	n := fits / it.count[0]
 	if it.cpu > 0 {
-		n = min(n, int(max(0, s.cpu)/it.cpu))
+		n = min(n, int(max(0, cpu)/it.cpu))
 	}
 	return n
 }
 
-// spoiled is the price of the places that are lost between two states. Those of two
-// shapes are mostly the same places, so that of the dearest counts alone.
-func (o *Outlook) spoiled(before, after *State) (most float64) {
+// spoiled is the price of the places that are lost between two states, cpu having been
+// taken off before as well. Those of two shapes are mostly the same places, so that of
+// the dearest counts alone.
+func (o *Outlook) spoiled(before, after *State, cpu gpu.MilliCPU) (most float64) {
 	views := o.views.Load().all
 	for _, c := range o.scarce {
 		it := &o.items[c.shape]
-		if n := places(views, it, before); n > 0 {
-			most = max(most, c.price*float64(n-places(views, it, after)))
+		if n := places(views, it, before, before.cpu+cpu); n > 0 {
+			most = max(most, c.price*float64(n-places(views, it, after, after.cpu)))
 		}
 	}
 	return most
@@ -117,7 +120,7 @@ func (v *survey) count(o *Outlook, nodes Nodes) {
 		views = o.views.Load()
 		n := surveyed{version: version, idle: s.idle()}
 		for k, shape := range v.large {
-			n.places[k] = places(views.all, &o.items[shape], &s)
+			n.places[k] = places(views.all, &o.items[shape], &s, s.cpu)
 		}
 		v.enter(i, n)
 	}
@@ -164,14 +167,14 @@ func (v *survey) scarce() (out []scarcity) {
 	return out
 }
 
-// rivals is the share of pods that need places for that shape, in places: those of the
+// rivals is the share of pods that take places for that shape away: those of the
 // large shapes that ask for no less.
 func (o *forecast) rivals(shape int, large []int) (share float64) {
 	mine := &o.items[shape]
 	for _, k := range large {
 		it := &o.items[k]
 		if it.count[0] >= mine.count[0] && it.cpu >= mine.cpu && within(o.prices.allows[k], o.prices.allows[shape]) {
-			share += o.mix[k].weight * float64(it.count[0]/mine.count[0])
+			share += o.mix[k].weight
 		}
 	}
 	return share / o.weight

@@ -116,6 +116,9 @@ func (s *shape) on(a *gpu.Ask, c *gpu.Card) term {
 	}
 	u := a.On(c)
 	t := term{memory: max(1, thousandths(u.Memory, c.Usable)), cores: thousandths(u.Cores, c.UsableCores)}
+	if t.size() > full {
+		return term{memory: never}
+	}
 	t.least = max(1, t.cores)
 	return t
 }

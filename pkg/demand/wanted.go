@@ -101,7 +101,7 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 	tolls := 0.0
 	for ask := range w.asks {
 		if w.only() {
-			_, c, ok := w.best(&after, before, ask, nil)
+			_, c, ok := w.best(&after, before, ask, 0)
 			return c, ok
 		}
 		toll, ok := w.put(&after, before, ask)
@@ -110,7 +110,7 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 		}
 		tolls += toll
 	}
-	return costOf(w.o.lost(after)-before+tolls+w.o.spoiled(s, &after), after.idle()), true
+	return costOf(w.o.lost(after)-before+tolls+w.o.spoiled(s, &after, 0), after.idle()), true
 }
 
 // only reports whether the request is for one device.
@@ -118,33 +118,26 @@ func (w *Wanted) only() bool { return len(w.asks) == 1 && w.asks[0].Count == 1 }
 
 // put puts the devices of the ask on after, and returns regret and price.
 func (w *Wanted) put(after *State, before float64, ask int) (tolls float64, ok bool) {
-	from := *after
-	var room [MostCards]int
-	for k := range w.asks[ask].Count {
-		if k == MostCards {
-			return 0, false
-		}
-		at, _, ok := w.best(&from, before, ask, room[:k])
+	from, taken := *after, uint64(0)
+	for range w.asks[ask].Count {
+		i, _, ok := w.best(&from, before, ask, taken)
 		if !ok {
 			return 0, false
 		}
-		room[k] = at
-		toll, r := w.toll(ask, from.rooms[at])
-		tolls, after.rooms[at] = tolls+toll, r
+		taken |= 1 << i
+		toll, left := w.toll(ask, from.rooms[i])
+		tolls, after.rooms[i] = tolls+toll, left
 	}
 	return tolls, true
 }
 
 // best returns the card on which one device of the ask costs least, of those but
-// these.
-func (w *Wanted) best(from *State, before float64, ask int, but []int) (at int, best Cost, ok bool) {
+// these, a bit for each.
+func (w *Wanted) best(from *State, before float64, ask int, but uint64) (at int, best Cost, ok bool) {
 	at = -1
 	for i, r := range from.all() {
-		if contains(but, i) || !r.fits(w.term(ask, r.kind)) {
+		if but>>i&1 != 0 || !w.fits(ask, r) || at >= 0 && from.rooms[at] == r { // the last costs the same
 			continue
-		}
-		if at >= 0 && from.rooms[at] == r {
-			continue // costs the same
 		}
 		if c := w.at(from, before, ask, i); at < 0 || c.Less(best) {
 			at, best = i, c
@@ -153,23 +146,16 @@ func (w *Wanted) best(from *State, before float64, ask int, but []int) (at int, 
 	return at, best, at >= 0
 }
 
-func contains(places []int, i int) bool {
-	for _, p := range places {
-		if p == i {
-			return true
-		}
-	}
-	return false
-}
+// fits reports whether one device of the ask fits. What there is nothing left of need
+// not be of any kind.
+func (w *Wanted) fits(ask int, r Room) bool { return r.idle() > 0 && r.fits(w.term(ask, r.kind)) }
 
 // at is what one device of the ask costs on that card, which it fits.
 func (w *Wanted) at(from *State, before float64, ask, i int) Cost {
 	after := *from
 	toll, r := w.toll(ask, after.rooms[i])
 	after.rooms[i] = r
-	full := *from
-	full.cpu += w.cpu
-	return costOf(w.o.lost(after)-before+toll+w.o.spoiled(&full, &after), r.idle())
+	return costOf(w.o.lost(after)-before+toll+w.o.spoiled(from, &after, w.cpu), r.idle())
 }
 
 // toll is regret and price of one device on the card, and what is left of that.
@@ -187,7 +173,7 @@ func (w *Wanted) toll(ask int, r Room) (cards float64, left Room) {
 // place takes a device, and what that costs; -1 where it takes none.
 func (w *Wanted) CostAt(s *State, i int) (c Cost, ask int) {
 	for ask := range w.asks {
-		if i < s.n && s.rooms[i].fits(w.term(ask, s.rooms[i].kind)) {
+		if i < s.n && w.fits(ask, s.rooms[i]) {
 			from := *s
 			from.cpu -= w.cpu
 			return w.at(&from, w.o.lost(*s), ask, i), ask

@@ -40,7 +40,7 @@ func fit(a *gpu.Ask, n *ledger.Node) float64 {
 // leftover is the memory in MiB that the card has left beside a device of the ask;
 // below 0 where that does not fit.
 func leftover(a *gpu.Ask, c *ledger.Card) float64 {
-	if !c.Healthy || c.Cordoned || !a.Suits(&c.Card) {
+	if !open(c) || !a.Suits(&c.Card) {
 		return -1
 	}
 	if a.Whole {

@@ -107,7 +107,7 @@ const beyond = 1 << 40
 // cheapest orders the open cards by cost; false where too little is known of the node.
 func cheapest(c *pipeline.Cycle, n *pipeline.Candidate) bool {
 	var s demand.State
-	if len(n.Node.Cards) > demand.MostCards || !stateOf(c.Outlook, n.Node, &s) {
+	if !stateOf(c.Outlook, n.Node, &s) {
 		return false
 	}
 	wanted := c.Outlook.Of(c.Request)
@@ -133,33 +133,4 @@ func byPlace(n *ledger.Node, keys *[demand.MostCards]float64) func(*ledger.Card)
 		}
 		return 0
 	}
-}
-
-// stateOf fills in what is left of the node, each card at its place; false where it
-// has cards of too many kinds. Where the size of a node is not known its processors
-// are not looked at.
-func stateOf(o *demand.Outlook, n *ledger.Node, s *demand.State) bool {
-	s.SetCPU(math.MaxInt32)
-	if n.CPU > 0 {
-		s.SetCPU(max(0, n.CPU-n.UsedCPU))
-	}
-	for i := range n.Cards {
-		c := &n.Cards[i]
-		r, ok := demand.Room{}, true
-		if c.Healthy && !c.Cordoned {
-			r, ok = room(o, c)
-		}
-		if !ok {
-			return false
-		}
-		s.Add(r)
-	}
-	return true
-}
-
-func room(o *demand.Outlook, c *ledger.Card) (demand.Room, bool) {
-	if c.FreeSlots() == 0 && !c.Free() {
-		return demand.Room{}, true
-	}
-	return o.Room(&c.Card, c.Free(), c.FreeMemory(), c.FreeCores())
 }
