@@ -1,6 +1,7 @@
 package demand
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -95,3 +96,6 @@ func anyState(random *rand.Rand) *State {
 	}
 	return s
 }
+
+// fmtShape tells the shapes of a test apart.
+func fmtShape(w *weighted) string { return fmt.Sprint(int(w.cpu), w.asks[0].Count, w.models) }
