@@ -3,10 +3,10 @@ package demand
 // fragments is F: what is left of the node, in cards, and is of no use to the next
 // request; the mean over what is popular of the mix. To one that does not fit the
 // node at all nothing is of use, to another those cards alone that it fits.
-func (o *forecast) fragments(s *State) (sum float64) {
-	views, idle := o.views.Load().all, s.idle()
-	for _, p := range o.popular {
-		sum += p.of * float64(idle-usable(views, &o.items[p.shape], s))
+func (f *forecast) fragments(s *State) (sum float64) {
+	views, idle := f.views.Load().all, s.idle()
+	for _, p := range f.popular {
+		sum += p.of * float64(idle-usable(views, &f.items[p.shape], s))
 	}
 	return sum / full
 }

@@ -10,15 +10,15 @@ import (
 // idle is V: what stays idle of the node, in cards, if the mix alone comes: the mean
 // over the streams, of which each request is taken that fits, on the cards that it
 // fits most tightly. The state is reduced.
-func (o *forecast) idle(s *State) float64 {
-	if len(o.streams) == 0 {
+func (f *forecast) idle(s *State) float64 {
+	if len(f.streams) == 0 {
 		return float64(s.idle()) / full
 	}
-	views, left := o.views.Load().all, 0
-	needs := o.needs(views, s)
-	for from := 0; from < len(o.streams); from += length {
+	views, left := f.views.Load().all, 0
+	needs := f.needs(views, s)
+	for from := 0; from < len(f.streams); from += length {
 		end := *s
-		o.fill(views, needs, &end, o.streams[from:from+length])
+		f.fill(views, needs, &end, f.streams[from:from+length])
 		left += end.idle()
 	}
 	return float64(left) / (full * streams)
@@ -32,22 +32,22 @@ type need struct {
 }
 
 // needs returns those of the mix on such a node, by shape.
-func (o *forecast) needs(views []*view, s *State) []need {
+func (f *forecast) needs(views []*view, s *State) []need {
 	for _, r := range s.all() {
 		if r.kind != s.rooms[0].kind {
-			return o.anywhere
+			return f.anywhere
 		}
 	}
 	return views[s.rooms[0].kind].needs
 }
 
-func (o *forecast) fill(views []*view, needs []need, s *State, stream []uint16) {
+func (f *forecast) fill(views []*view, needs []need, s *State, stream []uint16) {
 	memory, cores := s.most()
 	for _, d := range stream {
 		if n := &needs[d]; n.cpu > s.cpu || n.memory > memory || n.cores > cores {
 			continue
 		}
-		if !place(views, &o.items[d], s) {
+		if !place(views, &f.items[d], s) {
 			continue
 		}
 		s.cpu -= needs[d].cpu

@@ -1,38 +1,13 @@
 package demand
 
 import (
-	"cmp"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"sync"
-	"sync/atomic"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
-const (
-	// streams and length say how the future is drawn: as many streams, of as many
-	// requests for cards, which is more than a node takes.
-	streams = 48
-	length  = 32
-	// popular is the share of all pods whose shapes F looks at.
-	popular = 0.95
-	// mostKinds bounds the kinds of cards. Of one that is beyond nothing is known.
-	mostKinds = 256
-)
-
-// weights of the parts of a cost; what there is of each was found on traces of a large
-// cluster.
-const (
-	weightFragments = 0.25
-	weightRegret    = 3
-	// grain is what costs are rounded to, in cards. V is a mean over few streams and
-	// differs by as much for nothing; without the rounding such noise would
-	// scatter pods over nodes that do alike. With it those are equal, and the first
-	// of them in order is filled before the next is begun.
-	grain = 0.12
-)
+// mostWanted bounds the requests that are remembered.
+const mostWanted = 256
 
 // Outlook is what is expected: a mix of requests, the kinds of cards for them, and what
 // places run out. It does not change; what it remembers of what it was asked does not
@@ -41,125 +16,51 @@ type Outlook struct {
 	*forecast
 	scarce []scarcity
 
-	mu     sync.Mutex
-	wanted map[*gpu.Request]*Wanted // guarded by mu
-	shapes map[string]*Wanted       // guarded by mu; by the shape's key
+	asking sync.Mutex
+	wanted map[*gpu.Request]*Wanted // guarded by asking
+	shapes map[string]*Wanted       // guarded by asking; by the shape's key
 }
 
-// forecast is what outlooks on one mix share.
-type forecast struct {
-	mix      []*weighted
-	items    []item // of each shape of the mix
-	asks     int    // of all items
-	anywhere []need // of each, on cards of several kinds
-	streams  []uint16
-	popular  []share
-	prices   *pricing
-	weight   float64      // of all shapes
-	mostCPU  gpu.MilliCPU // more than that makes no difference to anyone
-	worths   memo
-
-	mu    sync.Mutex
-	views atomic.Pointer[views] // replaced under mu
-	cuts  []known               // guarded by mu
+func (f *forecast) outlook(scarce []scarcity) *Outlook {
+	return &Outlook{forecast: f, scarce: scarce, wanted: map[*gpu.Request]*Wanted{}, shapes: map[string]*Wanted{}}
 }
 
-// item is a shape as the streams need it.
-type item struct {
-	cpu   gpu.MilliCPU
-	first int   // place of its asks among those of all
-	count []int // of each ask
+// Of returns the request as the outlook sees it. Requests never change, so it is
+// remembered by which it is.
+func (o *Outlook) Of(r *gpu.Request) *Wanted {
+	o.asking.Lock()
+	defer o.asking.Unlock()
+	if w := o.wanted[r]; w != nil {
+		return w
+	}
+	s := shapeOf(r)
+	key := s.key()
+	w := o.shapes[key]
+	if w == nil {
+		w = o.want(s)
+	}
+	if len(o.wanted) >= mostWanted {
+		clear(o.wanted)
+		clear(o.shapes)
+	}
+	o.wanted[r], o.shapes[key] = w, w
+	return w
 }
 
-// share is a place in the mix with its share in what is popular of it.
-type share struct {
-	shape int
-	of    float64
-}
-
-func (o *forecast) outlook(scarce []scarcity) *Outlook {
-	return &Outlook{forecast: o, scarce: scarce, wanted: map[*gpu.Request]*Wanted{}, shapes: map[string]*Wanted{}}
-}
-
-func newForecast(mix []*weighted, supply Supply) *forecast {
-	o := &forecast{mix: mix}
-	for _, w := range mix {
-		o.weight += w.weight
-		o.anywhere = append(o.anywhere, need{cpu: w.cpu})
-		it := item{cpu: w.cpu, first: o.asks}
-		for i := range w.asks {
-			it.count = append(it.count, w.asks[i].Count)
+func (o *Outlook) want(s shape) *Wanted {
+	w := &Wanted{shape: s, o: o}
+	views := o.views.Load().all
+	allowed := make([]bool, len(o.prices.cards))
+	for k, v := range views {
+		terms := make([]term, len(s.asks))
+		for i := range s.asks {
+			terms[i] = s.on(&s.asks[i], &v.card)
+			if k < len(allowed) && terms[i].memory != never {
+				allowed[k] = true
+			}
 		}
-		o.asks += len(w.asks)
-		o.items = append(o.items, it)
+		w.terms = append(w.terms, terms)
 	}
-	o.draw()
-	o.popular = mostPopular(mix)
-	o.views.Store(&views{})
-	cards := []float64{}
-	for _, k := range byCards(supply) {
-		if _, ok := o.add(k); ok {
-			cards = append(cards, float64(supply[k]))
-		}
-	}
-	o.prices = newPricing(mix, o.views.Load().all, cards)
-	return o
-}
-
-// byCards returns the kinds there are cards of, the most common first.
-func byCards(s Supply) []Kind {
-	kinds := slices.Collect(maps.Keys(s))
-	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return s[k] <= 0 })
-	slices.SortFunc(kinds, func(a, b Kind) int {
-		return cmp.Or(cmp.Compare(s[b], s[a]), a.compare(b))
-	})
-	return kinds
-}
-
-// draw draws the streams. The numbers are the same ones each time: outlooks on the
-// same mix are the same, and those on like mixes alike.
-func (o *forecast) draw() {
-	var sums []float64
-	var of []uint16
-	total := 0.0
-	for i, w := range o.mix {
-		if len(w.asks) > 0 {
-			total += w.weight
-			sums, of = append(sums, total), append(of, uint16(i))
-		}
-	}
-	if len(of) == 0 {
-		return
-	}
-	random := rand.New(rand.NewPCG(48, 32))
-	for range streams * length {
-		at, _ := slices.BinarySearch(sums, random.Float64()*total)
-		o.streams = append(o.streams, of[min(at, len(of)-1)])
-	}
-	for from := 0; from < len(o.streams); from += length {
-		cpu := gpu.MilliCPU(0)
-		for _, d := range o.streams[from : from+length] {
-			cpu += o.items[d].cpu
-		}
-		o.mostCPU = max(o.mostCPU, cpu)
-	}
-}
-
-// mostPopular returns the shapes that come to as large a share of all.
-func mostPopular(mix []*weighted) (top []share) {
-	total, covered := 0.0, 0.0
-	for _, w := range mix {
-		total += w.weight
-	}
-	for i, w := range mix {
-		if covered >= popular*total {
-			break
-		}
-		covered += w.weight
-		top = append(top, share{i, w.weight})
-	}
-	for i := range top {
-		top[i].of /= covered
-	}
-	return top
+	w.prices = o.prices.of(allowed)
+	return w
 }

@@ -72,8 +72,8 @@ type survey struct {
 
 type surveyed struct {
 	version uint64
-	idle    int
-	places  [mostLarge]int
+	idle    int32
+	places  [mostLarge]uint16
 }
 
 // Survey looks at what there is room for, and has the outlook in force go by it. Of
@@ -109,7 +109,6 @@ func (v *survey) count(o *Outlook, nodes Nodes) {
 		v.enter(i, surveyed{})
 	}
 	v.nodes = slices.Grow(v.nodes, max(0, nodes.Len()-len(v.nodes)))[:nodes.Len()]
-	views := o.views.Load()
 	for i := range v.nodes {
 		version := nodes.Version(i)
 		if version != 0 && version == v.nodes[i].version {
@@ -117,10 +116,10 @@ func (v *survey) count(o *Outlook, nodes Nodes) {
 		}
 		var s State
 		nodes.State(i, o, &s)
-		views = o.views.Load()
-		n := surveyed{version: version, idle: s.idle()}
+		views := o.views.Load().all // with the kinds of this node
+		n := surveyed{version: version, idle: int32(s.idle())}
 		for k, shape := range v.large {
-			n.places[k] = places(views.all, &o.items[shape], &s, s.cpu)
+			n.places[k] = uint16(places(views, &o.items[shape], &s, s.cpu))
 		}
 		v.enter(i, n)
 	}
@@ -129,18 +128,18 @@ func (v *survey) count(o *Outlook, nodes Nodes) {
 // enter replaces what is known of the node at that place.
 func (v *survey) enter(i int, n surveyed) {
 	was := &v.nodes[i]
-	v.idle += n.idle - was.idle
+	v.idle += int(n.idle - was.idle)
 	for k := range v.total {
-		v.total[k] += n.places[k] - was.places[k]
+		v.total[k] += int(n.places[k]) - int(was.places[k])
 	}
 	*was = n
 }
 
 // large returns the shapes for which a place is easily spoiled: those that want several
 // cards at once.
-func (o *forecast) large() (shapes []int) {
-	for i := range o.items {
-		if c := o.items[i].count; len(c) == 1 && c[0] > 1 && len(shapes) < mostLarge {
+func (f *forecast) large() (shapes []int) {
+	for i := range f.items {
+		if c := f.items[i].count; len(c) == 1 && c[0] > 1 && len(shapes) < mostLarge {
 			shapes = append(shapes, i)
 		}
 	}
@@ -169,21 +168,25 @@ func (v *survey) scarce() (out []scarcity) {
 
 // rivals is the share of pods that take places for that shape away: those of the
 // large shapes that ask for no less.
-func (o *forecast) rivals(shape int, large []int) (share float64) {
-	mine := &o.items[shape]
+func (f *forecast) rivals(shape int, large []int) (share float64) {
+	mine := &f.items[shape]
 	for _, k := range large {
-		it := &o.items[k]
-		if it.count[0] >= mine.count[0] && it.cpu >= mine.cpu && within(o.prices.allows[k], o.prices.allows[shape]) {
-			share += o.mix[k].weight
+		it := &f.items[k]
+		if it.count[0] >= mine.count[0] && it.cpu >= mine.cpu && within(f.prices.allows[k], f.prices.allows[shape]) {
+			share += f.mix[k].weight
 		}
 	}
-	return share / o.weight
+	return share / f.weight
 }
 
 // tail is the probability that a Poisson variable of that mean is n or more.
 func tail(mean float64, n int) float64 {
+	const many = 100 // from here on a normal variable is as good
+	if mean > many {
+		return math.Erfc((float64(n)-0.5-mean)/math.Sqrt(2*mean)) / 2
+	}
 	p, below := math.Exp(-mean), 0.0
-	for k := range n {
+	for k := range min(n, 3*many) { // it is never that far beyond
 		below += p
 		p *= mean / float64(k+1)
 	}

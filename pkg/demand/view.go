@@ -12,7 +12,7 @@ import (
 type view struct {
 	kind  Kind
 	card  gpu.Card
-	o     *forecast
+	f     *forecast
 	terms []term // of each ask of the mix
 	needs []need // of each shape of the mix
 	cut   *cut
@@ -34,8 +34,8 @@ type known struct {
 // Room returns what is left of a card: memory and compute that slices may take, or
 // all of it where the card is free. A card that takes nobody in has neither. It is
 // false for a kind of card too many.
-func (o *forecast) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores) (Room, bool) {
-	k, ok := o.kind(KindOf(c))
+func (f *forecast) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores) (Room, bool) {
+	k, ok := f.kind(KindOf(c))
 	switch {
 	case !ok:
 		return Room{}, false
@@ -48,8 +48,8 @@ func (o *forecast) Room(c *gpu.Card, free bool, memory gpu.MiB, cores gpu.Cores)
 }
 
 // kind returns the place of the kind in the views, which it enters if need be.
-func (o *forecast) kind(k Kind) (uint16, bool) {
-	known := o.views.Load()
+func (f *forecast) kind(k Kind) (uint16, bool) {
+	known := f.views.Load()
 	if last := known.last.Load(); int(last) < len(known.all) && known.all[last].kind == k {
 		return uint16(last), true
 	}
@@ -57,28 +57,28 @@ func (o *forecast) kind(k Kind) (uint16, bool) {
 		known.last.Store(uint32(at))
 		return at, true
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.add(k)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.add(k)
 }
 
 // add enters a kind, unless there are too many. The caller holds mu, or is alone.
-func (o *forecast) add(k Kind) (uint16, bool) {
-	known := o.views.Load()
+func (f *forecast) add(k Kind) (uint16, bool) {
+	known := f.views.Load()
 	if at, ok := known.places[k]; ok || len(known.all) >= mostKinds {
 		return at, ok
 	}
 	at := uint16(len(known.all))
-	more := &views{all: append(slices.Clone(known.all), o.view(k)), places: map[Kind]uint16{k: at}}
+	more := &views{all: append(slices.Clone(known.all), f.view(k)), places: map[Kind]uint16{k: at}}
 	maps.Copy(more.places, known.places)
-	o.views.Store(more)
+	f.views.Store(more)
 	return at, true
 }
 
-func (o *forecast) view(k Kind) *view {
-	v := &view{kind: k, card: k.card(), o: o, terms: make([]term, 0, o.asks)}
+func (f *forecast) view(k Kind) *view {
+	v := &view{kind: k, card: k.card(), f: f, terms: make([]term, 0, f.asks)}
 	slicesOf := map[int]float64{}
-	for _, w := range o.mix {
+	for _, w := range f.mix {
 		n := need{cpu: w.cpu}
 		for i := range w.asks {
 			a := &w.asks[i]
@@ -91,26 +91,26 @@ func (o *forecast) view(k Kind) *view {
 		}
 		v.needs = append(v.needs, n)
 	}
-	v.cut = o.cutFor(slicesOf)
+	v.cut = f.cutFor(slicesOf)
 	return v
 }
 
 // cutFor makes the cut for slices that are wanted so; kinds of cards that are wanted
 // alike share one.
-func (o *forecast) cutFor(wanted map[int]float64) *cut {
-	for _, c := range o.cuts {
+func (f *forecast) cutFor(wanted map[int]float64) *cut {
+	for _, c := range f.cuts {
 		if maps.Equal(c.wanted, wanted) {
 			return c.cut
 		}
 	}
 	c := newCut(wanted)
-	o.cuts = append(o.cuts, known{wanted, c})
+	f.cuts = append(f.cuts, known{wanted, c})
 	return c
 }
 
 // takes reports whether any ask of that shape of the mix may have such a card.
 func (v *view) takes(shape int) bool {
-	it := &v.o.items[shape]
+	it := &v.f.items[shape]
 	for i := range it.count {
 		if v.terms[it.first+i].memory != never {
 			return true
@@ -122,7 +122,7 @@ func (v *view) takes(shape int) bool {
 // cards is how many cards of the kind the shape takes, those of its asks that may
 // have one.
 func (v *view) cards(shape int) (n float64) {
-	it := &v.o.items[shape]
+	it := &v.f.items[shape]
 	for i, count := range it.count {
 		if t := v.terms[it.first+i]; t.memory != never {
 			n += float64(t.size()) / full * float64(count)

@@ -1,13 +1,18 @@
 package demand
 
-import (
-	"math"
+import "math"
 
-	"heteroflow.io/heteroflow/pkg/gpu"
+// weights of the parts of a cost; what there is of each was found on traces of a large
+// cluster.
+const (
+	weightFragments = 0.25
+	weightRegret    = 3
+	// grain is what costs are rounded to, in cards. V is a mean over few streams and
+	// differs by as much for nothing; without the rounding such noise would
+	// scatter pods over nodes that do alike. With it those are equal, and the first
+	// of them in order is filled before the next is begun.
+	grain = 0.12
 )
-
-// mostWanted bounds the requests that are remembered.
-const mostWanted = 256
 
 // Wanted is a request as an outlook sees it.
 type Wanted struct {
@@ -15,46 +20,6 @@ type Wanted struct {
 	o      *Outlook
 	terms  [][]term  // kind -> what a device of each ask takes, for the kinds known when it was made
 	prices []float64 // kind -> of a card, for the kinds of the supply
-}
-
-// Of returns the request as the outlook sees it. Requests never change, so it is
-// remembered by which it is.
-func (o *Outlook) Of(r *gpu.Request) *Wanted {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if w := o.wanted[r]; w != nil {
-		return w
-	}
-	s := shapeOf(r)
-	key := s.key()
-	w := o.shapes[key]
-	if w == nil {
-		w = o.want(s)
-	}
-	if len(o.wanted) >= mostWanted {
-		clear(o.wanted)
-		clear(o.shapes)
-	}
-	o.wanted[r], o.shapes[key] = w, w
-	return w
-}
-
-func (o *Outlook) want(s shape) *Wanted {
-	w := &Wanted{shape: s, o: o}
-	views := o.views.Load().all
-	allowed := make([]bool, len(o.prices.cards))
-	for k, v := range views {
-		terms := make([]term, len(s.asks))
-		for i := range s.asks {
-			terms[i] = s.on(&s.asks[i], &v.card)
-			if k < len(allowed) && terms[i].memory != never {
-				allowed[k] = true
-			}
-		}
-		w.terms = append(w.terms, terms)
-	}
-	w.prices = o.prices.of(allowed)
-	return w
 }
 
 // term is what a device of the ask takes of such a card.

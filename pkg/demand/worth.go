@@ -39,17 +39,17 @@ func (m *memo) set(key []byte, v float64) {
 }
 
 // lost is what of the node nobody will have, V + weightFragments F in cards.
-func (o *forecast) lost(s State) float64 {
-	s.reduce(o.mostCPU)
+func (f *forecast) lost(s State) float64 {
+	s.reduce(f.mostCPU)
 	if s.n == 0 {
 		return 0
 	}
 	var room [8 + 6*16]byte // for any usual node
 	key := s.key(room[:0])
-	v, ok := o.worths.get(key)
+	v, ok := f.worths.get(key)
 	if !ok {
-		v = o.idle(&s) + weightFragments*o.fragments(&s)
-		o.worths.put(key, v)
+		v = f.idle(&s) + weightFragments*f.fragments(&s)
+		f.worths.put(key, v)
 	}
 	return v
 }
