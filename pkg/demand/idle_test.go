@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
@@ -46,6 +48,24 @@ func TestIdleByHand(t *testing.T) {
 				t.Errorf("idle %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// What fits is taken of the cards of which least is left then.
+func TestTheTightestCardIsTaken(t *testing.T) {
+	o := outlook(wish{request(0, slice(500)), 3}, wish{request(0, gpu.Ask{Count: 2, Memory: 300, Cores: 30}), 2}, wish{request(0, whole(1)), 1})
+	for shape, want := range [][]uint16{
+		{1000, 400, 100, 600, 1000}, // of 1000, 400, 600, 600, 1000
+		{1000, 100, 300, 600, 1000},
+		{0, 400, 600, 600, 1000},
+	} {
+		s := state(0, 1000, 400, 600, 600, 1000)
+		if !place(o.views.Load().all, &o.items[shape], s) {
+			t.Fatalf("shape %d finds no place", shape)
+		}
+		if diff := cmp.Diff(state(0, want...).all(), s.all(), cmp.AllowUnexported(Room{})); diff != "" {
+			t.Errorf("shape %d leaves (-want +got):\n%s", shape, diff)
+		}
 	}
 }
 

@@ -135,6 +135,40 @@ func TestScarceByHand(t *testing.T) {
 	}
 }
 
+// A place is lost with the cards or with the processors that it takes.
+func TestSpoiledPlaces(t *testing.T) {
+	pair := wish{request(4000, whole(2)), 1}
+	plain := outlook(pair)
+	scarce := plain.outlook([]scarcity{{0, 12 * grain}})
+	half, two := gpu.Ask{Count: 1, Memory: 500}, gpu.Ask{Count: 2, Memory: 500}
+	tests := map[string]struct {
+		r     *gpu.Request
+		state *State
+		lost  float64 // places
+	}{
+		"a card of the pair":                         {request(0, whole(1)), state(9000, 1000, 1000), 1},
+		"a third card":                               {request(0, whole(1)), state(9000, 1000, 1000, 1000), 0},
+		"a part of one":                              {request(0, half), state(9000, 1000, 1000), 1},
+		"beside the pair":                            {request(5000, half), state(9000, 1000, 1000, 500), 0},
+		"beside it, and its processors":              {request(5001, half), state(9000, 1000, 1000, 500), 1},
+		"two parts beside it":                        {request(5000, two), state(9000, 1000, 1000, 500, 500), 0},
+		"two parts beside it, and its processors":    {request(5001, two), state(9000, 1000, 1000, 500, 500), 1},
+		"processors alone":                           {request(5001), state(9000, 1000, 1000), 1},
+		"a pair":                                     {request(4000, whole(2)), state(9000, 1000, 1000), 1},
+		"four cards are two places":                  {request(0, whole(4)), state(9000, 1000, 1000, 1000, 1000), 2},
+		"there was no place, for want of processors": {request(0, whole(1)), state(3999, 1000, 1000), 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			with, _ := scarce.Of(tc.r).Cost(tc.state)
+			without, ok := plain.Of(tc.r).Cost(tc.state)
+			if got := (with.grains - without.grains); !ok || got != int(12*tc.lost) {
+				t.Errorf("costs %d steps more, %v; want %v places of 12", got, ok, tc.lost)
+			}
+		})
+	}
+}
+
 // While most of the cluster is free for few large pods nothing is scarce, and the
 // outlook stays the same one.
 func TestNothingIsScarce(t *testing.T) {

@@ -71,14 +71,6 @@ func lower(names []string) (small []string) {
 // key tells shapes apart.
 func (s *shape) key() string { return fmt.Sprintf("%#v", *s) }
 
-// devices is how many cards, or parts of cards, the shape asks for.
-func (s *shape) devices() (n int) {
-	for i := range s.asks {
-		n += s.asks[i].Count
-	}
-	return n
-}
-
 // allows reports whether the pod's own words on vendor and model let it have the
 // card, as the plugins gpu-filter and affinity read them.
 func (s *shape) allows(c *gpu.Card) bool {

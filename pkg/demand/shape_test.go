@@ -73,7 +73,7 @@ func TestTerm(t *testing.T) {
 		"whole":                        {request(0, whole(2)), with(same), term{full, full, full}},
 		"whole of a card in one piece": {request(0, whole(1)), with(func(c *gpu.Card) { c.Mode = gpu.ModeWhole }), term{full, full, full}},
 		"whole of a partition":         {request(0, whole(1)), with(func(c *gpu.Card) { c.Mode = gpu.ModeMIG }), none},
-		"whole, large enough":          {request(0, gpu.Ask{Count: 1, Whole: true, Memory: 1000}), with(same), term{full, full, full}},
+		"whole, large enough":          {request(0, gpu.Ask{Count: 1, Whole: true, Memory: 1000}), with(func(c *gpu.Card) { c.Usable = 900 }), term{full, full, full}},
 		"whole, too small":             {request(0, gpu.Ask{Count: 1, Whole: true, Memory: 1001}), with(same), none},
 		"slice":                        {request(0, slice(470)), with(same), term{470, 470, 470}},
 		"slice of the smaller half":    {request(0, slice(250)), with(func(c *gpu.Card) { c.Usable = 500 }), term{500, 250, 250}},

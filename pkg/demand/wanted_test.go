@@ -184,7 +184,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		t.Errorf("%d requests and %d shapes are remembered", len(o.wanted), len(o.shapes))
 	}
 	r := request(5, whole(1))
-	if o.Of(r) != o.Of(r) || o.Of(r) != o.Of(request(5, whole(1))) {
+	if w := o.Of(r); o.Of(r) != w || o.Of(request(5, whole(1))) != w {
 		t.Error("a request is looked at anew")
 	}
 }
