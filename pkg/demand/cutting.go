@@ -27,7 +27,8 @@ type cut struct {
 }
 
 // regret is what the card is worth less afterwards than the slice of that size
-// is: 0 or more where the slice takes no less than what becomes of the card.
+// is: 0 or more where the slice takes no less than what becomes of the card, and 0 for
+// the whole card.
 func (c *cut) regret(size int, before, after Room) float64 {
 	return c.worth[before.idle()] - c.worth[after.idle()] - c.price[size]
 }

@@ -127,11 +127,8 @@ func (w *Wanted) at(from *State, before float64, ask, i int) Cost {
 func (w *Wanted) toll(ask int, r Room) (cards float64, left Room) {
 	t := w.term(ask, r.kind)
 	left = r.less(t)
-	cards = w.price(r.kind) * float64(t.size()) / full
-	if !w.asks[ask].Whole {
-		cards += weightRegret * w.o.views.Load().all[r.kind].cut.regret(t.size(), r, left)
-	}
-	return cards, left
+	regret := w.o.views.Load().all[r.kind].cut.regret(t.size(), r, left)
+	return weightRegret*regret + w.price(r.kind)*float64(t.size())/full, left
 }
 
 // CostAt returns the first of the asks, the hardest being 0, of which the card at that

@@ -122,6 +122,77 @@ func TestCostAt(t *testing.T) {
 	}
 }
 
+// What one device costs on a node is what it costs on its best card.
+func TestCostIsThatOfTheBestCard(t *testing.T) {
+	o := outlook(usual()...)
+	o = o.outlook([]scarcity{{len(o.mix) - 2, 1}})
+	random := rand.New(rand.NewPCG(9, 10))
+	for range 2000 {
+		r, s := usual()[random.IntN(len(usual()))].r, anyState(random)
+		if len(r.Asks) == 0 || r.Asks[0].Count > 1 || s.cpu < r.CPU {
+			continue
+		}
+		var best *Cost
+		for i := range s.n {
+			if c, ask := o.Of(r).CostAt(s, i); ask == 0 && (best == nil || c.Less(*best)) {
+				best = &c
+			}
+		}
+		if got, ok := o.Of(r).Cost(s); ok != (best != nil) || ok && got != *best {
+			t.Fatalf("%+v on %+v costs %+v, %v; on the best card %+v", r, s.all(), got, ok, best)
+		}
+	}
+}
+
+// States that differ in nothing that matters have one key.
+func TestReducedStatesAreAlike(t *testing.T) {
+	o := outlook(usual()...)
+	random := rand.New(rand.NewPCG(11, 12))
+	for range 1000 {
+		a := *anyState(random)
+		b := a
+		b.Add(Room{memory: 900})
+		b.Add(Room{})
+		random.Shuffle(b.n, func(i, j int) { b.rooms[i], b.rooms[j] = b.rooms[j], b.rooms[i] })
+		a.cpu, b.cpu = o.mostCPU, o.mostCPU+gpu.MilliCPU(random.IntN(9))
+		a.reduce(o.mostCPU)
+		b.reduce(o.mostCPU)
+		if string(a.key(nil)) != string(b.key(nil)) {
+			t.Fatalf("%+v and %+v", a.all(), b.all())
+		}
+		if b.cpu--; string(a.key(nil)) == string(b.key(nil)) {
+			t.Fatalf("%+v, with less CPU %+v", a.all(), b.all())
+		}
+	}
+}
+
+// Kinds that differ in anything are not the same, and come in one order.
+func TestKindsThatDiffer(t *testing.T) {
+	a := model("A")
+	for name, change := range map[string]func(*gpu.Card){
+		"vendor":       func(c *gpu.Card) { c.Vendor = gpu.Ascend },
+		"model":        func(c *gpu.Card) { c.Model = "B" },
+		"plugin":       func(c *gpu.Card) { c.Plugin = "p" },
+		"memory":       func(c *gpu.Card) { c.Memory++ },
+		"usable":       func(c *gpu.Card) { c.Usable++ },
+		"cores":        func(c *gpu.Card) { c.Cores++ },
+		"usable cores": func(c *gpu.Card) { c.UsableCores++ },
+		"mode":         func(c *gpu.Card) { c.Mode = gpu.ModeMIG },
+		"isolation":    func(c *gpu.Card) { c.Isolation = gpu.IsolationHard },
+	} {
+		b := a
+		change(&b)
+		x, y := KindOf(&a), KindOf(&b)
+		if x == y || x.compare(y) == 0 || x.compare(y) != -y.compare(x) {
+			t.Errorf("%s: equal %v, compared %d and %d", name, x == y, x.compare(y), y.compare(x))
+		}
+		card := y.card()
+		if KindOf(&card) != y {
+			t.Errorf("%s: a card of %+v is %+v", name, y, KindOf(&card))
+		}
+	}
+}
+
 // Rank orders as Less does.
 func TestRank(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,9 +239,10 @@ func TestMemoIsBounded(t *testing.T) {
 			t.Fatalf("%d are remembered", n)
 		}
 	}
-	last := 3*mostWorths - 1
-	if v, ok := m.get([]byte{byte(last), byte(last >> 8), byte(last >> 16)}); !ok || v != float64(last) {
-		t.Errorf("the last one: %v, %v", v, ok)
+	for _, i := range []int{3*mostWorths - 1, 3*mostWorths - mostWorths/2 - 1} {
+		if v, ok := m.get([]byte{byte(i), byte(i >> 8), byte(i >> 16)}); !ok || v != float64(i) {
+			t.Errorf("number %d: %v, %v", i, v, ok)
+		}
 	}
 }
 

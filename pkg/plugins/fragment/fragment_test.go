@@ -143,6 +143,18 @@ func TestScoreIsNeutral(t *testing.T) {
 	}
 }
 
+// Processors that others have are not there.
+func TestUsedProcessors(t *testing.T) {
+	p, _ := New(nil)
+	used := node(12000, card("a", 0, 0), card("b", 0, 0))
+	used.UsedCPU = 8000
+	c := cycle(request(2000))
+	got, want := p.Score(c, used), p.Score(c, node(4000, card("a", 0, 0), card("b", 0, 0)))
+	if plenty := p.Score(c, node(12000, card("a", 0, 0), card("b", 0, 0))); got != want || got == plenty {
+		t.Errorf("score %v, want %v, as with what is left; with all of it it is %v", got, want, plenty)
+	}
+}
+
 // On a card that takes nobody there is nothing to spoil.
 func TestWhatIsClosedDoesNotCount(t *testing.T) {
 	p, _ := New(nil)
@@ -185,6 +197,13 @@ func TestPlace(t *testing.T) {
 		},
 		"the slice begins where the whole one cannot": {
 			usual, cycle(request(1000, slice(4), whole(1))), []ledger.Card{card("a", 0, 0), held("b"), card("c", 6144, 60), card("d", 0, 0)}, []gpu.CardID{"c", "a", "d", "b"},
+		},
+		"also where that spoils more than the whole one does": {
+			usual, cycle(request(1000, slice(1), whole(1))), []ledger.Card{card("a", 0, 0), card("c", 5120, 50)}, []gpu.CardID{"c", "a"},
+		},
+		"no slot is left beside the half": {
+			usual, cycle(request(1000, slice(5))),
+			[]ledger.Card{with(card("a", 5120, 50), func(c *ledger.Card) { c.MaxSlices = 1 }), card("b", 0, 0)}, []gpu.CardID{"b", "a"},
 		},
 		"of equal ones the one with less memory": {
 			usual, cycle(request(1000, whole(1))),
@@ -248,9 +267,13 @@ func TestBestFit(t *testing.T) {
 		cards []ledger.Card
 		want  float64
 	}{
-		"no card is asked for":           {nil, []ledger.Card{card("a", 0, 0)}, 50},
-		"a clean card":                   {[]gpu.Ask{whole(1)}, []ledger.Card{held("a"), card("b", 0, 0)}, 100},
-		"no clean card":                  {[]gpu.Ask{whole(1)}, []ledger.Card{card("a", 1, 1)}, 10},
+		"no card is asked for": {nil, []ledger.Card{card("a", 0, 0)}, 50},
+		"a clean card":         {[]gpu.Ask{whole(1)}, []ledger.Card{held("a"), card("b", 0, 0)}, 100},
+		"no clean card":        {[]gpu.Ask{whole(1)}, []ledger.Card{card("a", 1, 1)}, 10},
+		"a clean card of which somebody else uses memory": {
+			[]gpu.Ask{{Count: 1, Whole: true, Memory: 10240}},
+			[]ledger.Card{with(card("a", 0, 0), func(c *ledger.Card) { c.Reading.MemoryUsed = gpu.Measured(500) })}, 10,
+		},
 		"one of two":                     {[]gpu.Ask{whole(2)}, []ledger.Card{card("a", 1, 1), card("b", 0, 0)}, 10},
 		"exactly":                        {[]gpu.Ask{slice(4)}, []ledger.Card{card("a", 6144, 0)}, 100},
 		"a GiB and a half":               {[]gpu.Ask{slice(4)}, []ledger.Card{card("a", 0, 0), card("b", 6144-1536, 0)}, 85},
