@@ -1,8 +1,8 @@
 // Package demand learns what is asked for, and says what placing a request costs
 // those that come after it.
 //
-//	Note: each new pod -> weights of shapes -> Outlook: a frozen mix
-//	Survey: nodes -> which of the large shapes places run out for -> Outlook
+//	Note: each new pod -> weights of shapes
+//	Look: the cluster now -> Outlook: a frozen mix, and for what places run out
 //	Outlook.Of: a request as the outlook sees it -> Wanted.Cost: on a state of a node
 //
 // The cost is in cards, the lower the better:

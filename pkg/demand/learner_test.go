@@ -174,8 +174,7 @@ func TestConcurrently(t *testing.T) {
 			for i := range 300 {
 				w := usual()[random.IntN(len(usual()))]
 				l.Note(w.r)
-				o := l.Outlook(c.supply)
-				l.Survey(c)
+				o := l.Look(c)
 				if r, ok := o.Room(&other, false, gpu.MiB(i), 50); !ok || int(r.memory) != min(i, full-1) {
 					t.Errorf("room %+v, %v for %d MiB", r, ok, i)
 				}

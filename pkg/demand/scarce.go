@@ -60,6 +60,20 @@ type Nodes interface {
 	State(i int, o *Outlook, s *State)
 }
 
+// Cluster is Nodes that know their cards.
+type Cluster interface {
+	Nodes
+	Supply() Supply
+}
+
+// Look returns the outlook in force on the cluster as it is now: Outlook, gone by
+// Survey.
+func (l *Learner) Look(c Cluster) *Outlook {
+	l.Outlook(c.Supply)
+	l.Survey(c)
+	return l.Outlook(c.Supply)
+}
+
 // survey counts the places for large shapes.
 type survey struct {
 	mu    sync.Mutex

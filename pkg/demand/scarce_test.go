@@ -35,7 +35,7 @@ func (c *cluster) State(i int, o *Outlook, s *State) {
 	}
 }
 
-func (c *cluster) supply() Supply {
+func (c *cluster) Supply() Supply {
 	s := Supply{}
 	for _, n := range c.nodes {
 		s[KindOf(&c.card)] += len(n.left)
@@ -99,7 +99,7 @@ func TestScarceByHand(t *testing.T) {
 	}
 	pair, single := request(0, whole(2)), request(0, whole(1))
 	l := learned(wish{pair, 500}, wish{single, 500})
-	o := l.Outlook(c.supply)
+	o := l.Outlook(c.Supply)
 	if len(o.scarce) != 0 {
 		t.Fatalf("scarce before anybody has looked: %+v", o.scarce)
 	}
@@ -169,6 +169,26 @@ func TestSpoiledPlaces(t *testing.T) {
 	}
 }
 
+// Who looks at the cluster needs not look twice: the first outlook goes by what there
+// is room for, and so does one on another mix.
+func TestLook(t *testing.T) {
+	c := &cluster{card: model("A")}
+	for range 3 {
+		c.add(9000, 1000, 1000)
+	}
+	l := learned(wish{request(0, whole(2)), 500}, wish{request(0, whole(1)), 500})
+	first := l.Look(c)
+	for range 1000 {
+		l.Note(request(0, whole(2)))
+	}
+	if second := l.Look(c); second == first || len(first.scarce) == 0 || len(second.scarce) == 0 {
+		t.Errorf("scarce at first: %+v, and then: %+v", first.scarce, second.scarce)
+	}
+	if o := l.Look(c); l.Look(c) != o {
+		t.Error("another outlook, though nothing has changed")
+	}
+}
+
 // While most of the cluster is free for few large pods nothing is scarce, and the
 // outlook stays the same one.
 func TestNothingIsScarce(t *testing.T) {
@@ -177,7 +197,7 @@ func TestNothingIsScarce(t *testing.T) {
 		c.add(96000, 1000, 1000, 1000, 1000)
 	}
 	l := learned(wish{request(0, whole(1)), 990}, wish{request(0, whole(4)), 10})
-	o := l.Outlook(c.supply)
+	o := l.Outlook(c.Supply)
 	l.Survey(c)
 	if again := l.Outlook(nil); again != o || len(o.scarce) != 0 {
 		t.Errorf("another outlook, by which %+v are scarce", again.scarce)
@@ -250,7 +270,7 @@ func TestSurveyOfWhatHasNoVersion(t *testing.T) {
 	c := &cluster{card: model("A")}
 	c.add(1000, 1000).version = 0
 	l := learned(wish{request(0, whole(2)), 1})
-	l.Outlook(c.supply)
+	l.Outlook(c.Supply)
 	l.Survey(c)
 	c.nodes[0].left = []gpu.MiB{1000, 1000}
 	l.Survey(c)

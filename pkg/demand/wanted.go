@@ -63,12 +63,12 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 	before := w.o.lost(*s)
 	after := *s
 	after.cpu -= w.cpu
+	if len(w.asks) == 1 && w.asks[0].Count == 1 { // as nearly always
+		_, c, ok := w.best(&after, before, 0, 0)
+		return c, ok
+	}
 	tolls := 0.0
 	for ask := range w.asks {
-		if w.only() {
-			_, c, ok := w.best(&after, before, ask, 0)
-			return c, ok
-		}
 		toll, ok := w.put(&after, before, ask)
 		if !ok {
 			return Cost{}, false
@@ -77,9 +77,6 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 	}
 	return costOf(w.o.lost(after)-before+tolls+w.o.spoiled(s, &after, 0), after.idle()), true
 }
-
-// only reports whether the request is for one device.
-func (w *Wanted) only() bool { return len(w.asks) == 1 && w.asks[0].Count == 1 }
 
 // put puts the devices of the ask on after, and returns regret and price.
 func (w *Wanted) put(after *State, before float64, ask int) (tolls float64, ok bool) {

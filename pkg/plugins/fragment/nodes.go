@@ -10,7 +10,7 @@ import (
 // Nodes are those of a snapshot as a demand.Learner looks at them.
 type Nodes struct{ ledger.Snapshot }
 
-var _ demand.Nodes = Nodes{}
+var _ demand.Cluster = Nodes{}
 
 // Version is that of the node.
 func (n Nodes) Version(i int) uint64 { return n.At(i).Version }
