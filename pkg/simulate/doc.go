@@ -1,12 +1,13 @@
 // Package simulate replays a public trace of GPU pods through the very pipeline that
 // the server runs, and says how much of the cards gets put to use.
 //
-//	Read -> Trace --Arrive--> Arrivals --Replay--> Run --Summarise--> Summary -> report, plot
+//	Read -> Trace --Arrive--> Arrivals --Replay--> Run (one policy, one seed)
+//	                                       Experiment: Results -> Report, Plot
 //
 // The trace, the experiment and its published results are described in
 // docs/placement.md. Nothing here rates a node or chooses a card but the pipeline
 // that is replayed; the published policies to compare with are plugins of their own
-// (see Reference), which no SchedulerPolicy can name.
+// here, which no SchedulerPolicy can name.
 //
 // # How the trace is told in our words
 //

@@ -13,7 +13,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/plugins/resourcefilter"
 )
 
-// Reference returns the pipeline of a published policy: our filters, with a score and
+// reference returns the pipeline of a published policy: our filters, with a score and
 // an order of cards as they are described.
 func reference(s pipeline.Weighted, cards pipeline.Place) *pipeline.Pipeline {
 	s.Weight = 1

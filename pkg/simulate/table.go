@@ -122,4 +122,3 @@ func readPod(l *line) Pod {
 	}
 	return p
 }
-

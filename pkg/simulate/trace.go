@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -38,6 +39,28 @@ type Shape struct {
 
 // Demand is what the shape takes of all cards together, in thousandths of one.
 func (s Shape) Demand() int { return s.Cards * s.Milli }
+
+// Kinds of shapes: no card, a part of one, or that many whole ones.
+const (
+	KindCPU   = "cpu"
+	KindSlice = "slice"
+	Kind8     = "8"
+)
+
+// Kinds lists the kinds that Kind returns in the published traces.
+func Kinds() []string { return []string{KindCPU, KindSlice, "1", "2", "4", Kind8} }
+
+// Kind is "cpu" for a shape without cards, "slice" for part of a card, and else how
+// many cards it needs.
+func (s Shape) Kind() string {
+	switch {
+	case s.Cards == 0:
+		return KindCPU
+	case s.Milli < wholeCard:
+		return KindSlice
+	}
+	return strconv.Itoa(s.Cards)
+}
 
 // models returns the models one of which the shape needs; none for any.
 func (s Shape) models() []string {
