@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,6 @@ import (
 // config is what the flags, or the environment, and the files that they name say.
 type config struct {
 	folder   string // of the traces
-	named    bool   // by a flag, or in the environment
 	traces   []string
 	seeds    []int64
 	policies []simulate.Policy
@@ -47,7 +47,7 @@ func parse(args []string, getenv func(string) string, help io.Writer) (config, e
 	case flags.NArg() > 0:
 		return config{}, fmt.Errorf("%q: there are only flags", flags.Arg(0))
 	}
-	c := config{folder: cmp.Or(*folder, "../shared/openb"), named: *folder != "", plot: *plot}
+	c := config{folder: cmp.Or(*folder, "../shared/openb"), plot: *plot}
 	if c.policies, err = simulate.Policies(list(*policies)); err != nil {
 		return c, fmt.Errorf("-policies: %w", err)
 	}
@@ -70,9 +70,13 @@ func (c *config) find(names []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.folder, err)
 	}
-	c.traces = there
-	if len(names) > 0 {
+	if c.traces = there; len(names) > 0 {
 		c.traces = names
+	}
+	for _, name := range names {
+		if !slices.Contains(there, name) {
+			return fmt.Errorf("-traces: there is no trace %q; there are %s", name, strings.Join(there, ", "))
+		}
 	}
 	return nil
 }

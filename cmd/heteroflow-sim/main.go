@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitDone
-	case errors.Is(err, simulate.ErrNoTrace) && !cfg.named:
+	case errors.Is(err, simulate.ErrNoTrace):
 		_, _ = fmt.Fprintf(stdout, "openb: no traces in %s (OPENB_DIR says where): nothing is measured\n", cfg.folder)
 		return exitDone
 	case err != nil:

@@ -24,7 +24,7 @@ func Arrive(t *Trace, seed int64) Arrivals {
 	pods := slices.Clone(t.Pods)
 	r.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	most := overload * float64(t.Capacity())
-	if total := demand(pods); float64(total) > most {
+	if total := asked(pods); float64(total) > most {
 		pods = thin(r, pods, total, most)
 	} else {
 		pods = fill(r, pods, t.Pods, total, most)
@@ -32,7 +32,7 @@ func Arrive(t *Trace, seed int64) Arrivals {
 	return Arrivals{Pods: pods, Rank: r.Perm(len(t.Nodes))}
 }
 
-func demand(pods []Pod) (sum int) {
+func asked(pods []Pod) (sum int) {
 	for i := range pods {
 		sum += pods[i].Demand()
 	}
@@ -52,7 +52,7 @@ func thin(r *rand.Rand, pods []Pod, total int, most float64) []Pod {
 // fill appends pods drawn from the trace. The first one that would be too much ends
 // it; of one with several cards a single one counts for that, as was published.
 func fill(r *rand.Rand, pods, from []Pod, total int, most float64) []Pod {
-	if demand(from) == 0 {
+	if asked(from) == 0 {
 		return pods // it would never end
 	}
 	for {
