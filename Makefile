@@ -83,7 +83,7 @@ bench-scale: controlplane ## memory, start, and /filter under a storm of events,
 
 .PHONY: quality
 quality: export PLOT ?= $(BIN)/quality.svg
-quality: ## how much of the cards gets put to use: a public trace of GPU pods (OPENB_DIR) replayed by ours and by published policies (TRACES, SEEDS, POLICIES, POLICY, PLOT)
+quality: ## how much of the cards gets put to use: a public trace of GPU pods (OPENB_DIR) replayed by ours and by published policies (TRACES, SEEDS, POLICIES, POLICY, PLOT); OVER_TIME=1: pods come and go
 	@mkdir -p $(BIN) && CGO_ENABLED=0 $(GO) run ./cmd/heteroflow-sim
 
 .PHONY: generate

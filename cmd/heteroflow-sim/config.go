@@ -23,6 +23,7 @@ type config struct {
 	seeds    []int64
 	policies []simulate.Policy
 	plot     string // file; "" for none
+	overTime bool
 }
 
 // parse reads the flags. What has a name in the environment can be given there too;
@@ -36,6 +37,7 @@ func parse(args []string, getenv func(string) string, help io.Writer) (config, e
 	policies := flags.String("policies", cmp.Or(getenv("POLICIES"), strings.Join(simulate.PolicyNames(), ",")), "which policies to compare (POLICIES)")
 	file := flags.String("policy", getenv("POLICY"), "file of a SchedulerPolicy to compare too (POLICY)")
 	plot := flags.String("plot", getenv("PLOT"), "file for a drawing of all traces, SVG (PLOT)")
+	overTime := flags.Bool("over-time", getenv("OVER_TIME") == "1", "have pods come and go instead (OVER_TIME=1)")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -47,7 +49,7 @@ func parse(args []string, getenv func(string) string, help io.Writer) (config, e
 	case flags.NArg() > 0:
 		return config{}, fmt.Errorf("%q: there are only flags", flags.Arg(0))
 	}
-	c := config{folder: cmp.Or(*folder, "../shared/openb"), plot: *plot}
+	c := config{folder: cmp.Or(*folder, "../shared/openb"), plot: *plot, overTime: *overTime}
 	if c.policies, err = simulate.Policies(list(*policies)); err != nil {
 		return c, fmt.Errorf("-policies: %w", err)
 	}

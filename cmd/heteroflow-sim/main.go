@@ -46,7 +46,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		complain(stderr, err)
 		return exitMisused
 	}
-	if err := measure(ctx, cfg, stdout); err != nil {
+	do := measure
+	if cfg.overTime {
+		do = stay
+	}
+	if err := do(ctx, cfg, stdout); err != nil {
 		complain(stderr, err)
 		return exitFailed
 	}
@@ -82,6 +86,28 @@ func measure(ctx context.Context, cfg config, stdout io.Writer) error {
 	}
 	_, _ = fmt.Fprintf(stdout, "%d decisions took %.1f s on %d processors\n", pods, decided.Seconds(), runtime.GOMAXPROCS(0))
 	return plot(cfg.plot, results)
+}
+
+// stay has pods come and go, and prints likewise.
+func stay(ctx context.Context, cfg config, stdout io.Writer) error {
+	var results []simulate.SteadyResult
+	folder := os.DirFS(cfg.folder)
+	for _, name := range cfg.traces {
+		t, err := simulate.Read(folder, name)
+		if err != nil {
+			return err
+		}
+		of, err := simulate.OverTime(ctx, t, cfg.policies, cfg.seeds, simulate.SteadyStay())
+		if err != nil {
+			return err
+		}
+		if err := simulate.SteadyLines(stdout, of); err != nil {
+			return err
+		}
+		results = append(results, of...)
+	}
+	_, _ = fmt.Fprintln(stdout)
+	return simulate.SteadyReport(stdout, results)
 }
 
 // plot draws into the file, if there is to be one.

@@ -16,24 +16,36 @@ type Result struct {
 	Runs          []Run // in the order of the seeds
 }
 
-// Experiment replays the trace with each policy and each seed, as many at a time as
-// there are processors to use.
+// Experiment replays the trace with each policy and each seed.
 func Experiment(ctx context.Context, t *Trace, policies []Policy, seeds []int64) ([]Result, error) {
+	arrivals := make([]Arrivals, len(seeds))
+	for k, seed := range seeds {
+		arrivals[k] = Arrive(t, seed)
+	}
+	runs, err := all(ctx, t, policies, seeds, func(p Policy, k int) (Run, error) { return Replay(t, arrivals[k], p) })
 	results := make([]Result, len(policies))
 	for i, p := range policies {
-		results[i] = Result{t.Name, p.Name, make([]Run, len(seeds))}
+		results[i] = Result{t.Name, p.Name, runs[i]}
 	}
+	return results, err
+}
+
+// all runs each policy with each seed, as many at a time as there are processors to
+// use, and returns what came of it by policy and seed.
+func all[R any](ctx context.Context, t *Trace, policies []Policy, seeds []int64, run func(p Policy, seed int) (R, error)) ([][]R, error) {
+	results := make([][]R, len(policies))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range policies {
+		results[i] = make([]R, len(seeds))
+	}
 	for k, seed := range seeds {
-		arrivals := Arrive(t, seed)
 		for i, p := range policies {
 			g.Go(func() (err error) {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				results[i].Runs[k], err = Replay(t, arrivals, p)
-				if err != nil {
+				if results[i][k], err = run(p, k); err != nil {
 					return fmt.Errorf("trace %s, policy %s, seed %d: %w", t.Name, p.Name, seed, err)
 				}
 				return nil

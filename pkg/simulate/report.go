@@ -110,13 +110,16 @@ func cell(f figure, results []Result, trace, policy string) string {
 		if r.Trace != trace || r.Policy != policy {
 			continue
 		}
-		values := f.of(r)
-		if len(values) == 0 {
-			return "-"
-		}
-		return fmt.Sprintf("%s ± %s", mean(values), text(spread(values)))
+		return withSpread(f.of(r))
 	}
 	return "-"
+}
+
+func withSpread(values []float64) string {
+	if len(values) == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%s ± %s", mean(values), text(spread(values)))
 }
 
 func publishedText(trace, policy string) string {
