@@ -36,7 +36,7 @@ func parse(args []string, getenv func(string) string, help io.Writer) (config, e
 	seeds := flags.String("seeds", cmp.Or(getenv("SEEDS"), "42-51"), "seeds of the arrivals, as in 42-51,100 (SEEDS)")
 	policies := flags.String("policies", cmp.Or(getenv("POLICIES"), strings.Join(simulate.PolicyNames(), ",")), "which policies to compare (POLICIES)")
 	file := flags.String("policy", getenv("POLICY"), "file of a SchedulerPolicy to compare too (POLICY)")
-	plot := flags.String("plot", getenv("PLOT"), "file for a drawing of all traces, SVG (PLOT)")
+	plot := flags.String("plot", getenv("PLOT"), "file for a drawing of all traces, SVG; none is made over time (PLOT)")
 	overTime := flags.Bool("over-time", getenv("OVER_TIME") == "1", "have pods come and go instead (OVER_TIME=1)")
 	err := flags.Parse(args)
 	switch {

@@ -115,6 +115,9 @@ func TestOverTime(t *testing.T) {
 	if strings.Contains(lines.String()+report.String(), "NaN") {
 		t.Errorf("figures that are none:\n%s%s", &lines, &report)
 	}
+	if nobody := (&SteadyResult{Policy: "p", Runs: []Steady{{}}}); len(nobody.failed(Kind8)) != 0 {
+		t.Error("of nobody there is a share that was withdrawn")
+	}
 	for i := range results {
 		for _, run := range results[i].Runs {
 			if all := run.of(Kinds()...); all.Came < 50 || run.Held <= 10 || run.Held > 100 || all.Waited < 0 {

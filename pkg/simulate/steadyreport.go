@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 )
@@ -30,12 +31,12 @@ func withCards() []string {
 	return slices.DeleteFunc(Kinds(), func(kind string) bool { return kind == KindCPU })
 }
 
-// each returns a figure of each run.
+// each returns the figures of the runs that have one.
 func (r *SteadyResult) each(figure func(*Steady) float64) (figures []float64) {
 	for i := range r.Runs {
 		figures = append(figures, figure(&r.Runs[i]))
 	}
-	return figures
+	return slices.DeleteFunc(figures, math.IsNaN)
 }
 
 // failed returns how many pods of these kinds were withdrawn, in percent.
