@@ -16,6 +16,7 @@ const (
 	panelWide, panelHigh = 380.0, 260.0
 	margin               = 44.0
 	panelsAcross         = 3
+	legendEach           = 110.0
 )
 
 // colours can be told apart by those who see no red or green. They are used in turn.
@@ -29,7 +30,7 @@ func Plot(w io.Writer, results []Result) error {
 	down := (len(traces) + across - 1) / across
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" font-family="sans-serif" font-size="12">`+"\n",
-		float64(across)*panelWide+margin, float64(down)*panelHigh+margin)
+		max(float64(across)*panelWide, float64(len(policies))*legendEach)+margin, float64(down)*panelHigh+margin)
 	b.WriteString(`<rect width="100%" height="100%" fill="white"/>` + "\n")
 	legend(&b, policies)
 	for i, trace := range traces {
@@ -50,9 +51,8 @@ func Plot(w io.Writer, results []Result) error {
 }
 
 func legend(b *strings.Builder, policies []string) {
-	const each = 110.0
 	for i, policy := range policies {
-		x := margin + float64(i)*each
+		x := margin + float64(i)*legendEach
 		fmt.Fprintf(b, `<path d="M%g 16h22" stroke="%s" stroke-width="3"/><text x="%g" y="20">%s</text>`+"\n",
 			x, colours[i%len(colours)], x+28, html.EscapeString(policy))
 	}
