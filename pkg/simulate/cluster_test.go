@@ -71,6 +71,31 @@ func TestPlaceIsAsIfNothingWereRemembered(t *testing.T) {
 	}
 }
 
+func TestRequest(t *testing.T) {
+	base := gpu.Request{Namespace: "trace", Tenant: "trace", CPU: 5, Memory: 3 << 20, NUMA: gpu.NoNUMA}
+	with := func(models []string, asks ...gpu.Ask) gpu.Request {
+		r := base
+		r.Models, r.Asks = models, asks
+		return r
+	}
+	tests := map[string]struct {
+		shape Shape
+		want  gpu.Request
+	}{
+		"no card":      {Shape{CPU: 5, Memory: 3}, with(nil)},
+		"all but all":  {Shape{CPU: 5, Memory: 3, Cards: 1, Milli: 999}, with(nil, gpu.Ask{Container: "main", Count: 1, Memory: 999})},
+		"a whole one":  {Shape{CPU: 5, Memory: 3, Cards: 1, Milli: 1000}, with(nil, gpu.Ask{Container: "main", Count: 1, Whole: true})},
+		"of two kinds": {Shape{CPU: 5, Memory: 3, Cards: 8, Milli: 1000, Models: "T4|G2"}, with([]string{"T4", "G2"}, gpu.Ask{Container: "main", Count: 8, Whole: true})},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, request(tc.shape)); diff != "" {
+				t.Errorf("request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The experiment's own rule of what fits, on what is left of a node.
 func fitsByTheBook(s Shape, n *ledger.Node) bool {
 	if n.CPU-n.UsedCPU < s.CPU || n.Memory-n.UsedMemory < gpu.Bytes(s.Memory)<<20 {

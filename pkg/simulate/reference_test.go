@@ -48,18 +48,20 @@ func TestBestFitScoreByHand(t *testing.T) {
 func TestMixOf(t *testing.T) {
 	half, whole, rare := Shape{CPU: 1, Cards: 1, Milli: 500}, Shape{CPU: 2, Cards: 1, Milli: 1000, Models: "T4|G2"}, Shape{CPU: 3}
 	var pods []Pod
-	for i := range 20 {
+	for i := range 40 {
 		s := half
-		s.Memory = gpu.MiB(i) // is none of a mix's business
 		switch {
-		case i == 19:
-			s = rare
-		case i >= 12:
+		case i < 2:
 			s = whole
+		case i == 2:
+			s = rare
+		case i == 3:
+			s = Shape{CPU: 4}
 		}
+		s.Memory = gpu.MiB(i) // is none of a mix's business
 		pods = append(pods, Pod{Shape: s})
 	}
-	want := mix{{1, 1, 500, nil, 12. / 19}, {2, 1, 1000, []string{"T4", "G2"}, 7. / 19}} // 19 of 20 are 95 %
+	want := mix{{1, 1, 500, nil, 36. / 38}, {2, 1, 1000, []string{"T4", "G2"}, 2. / 38}} // 38 of 40 are 95 %
 	equal := cmp.Options{cmp.AllowUnexported(part{}), cmpopts.EquateApprox(0, 1e-12)}
 	if diff := cmp.Diff(want, mixOf(pods), equal); diff != "" {
 		t.Errorf("mix (-want +got):\n%s", diff)
@@ -91,6 +93,12 @@ func TestFragmentsByHand(t *testing.T) {
 				t.Errorf("fragments = %g, want %g", got, tc.want)
 			}
 		})
+	}
+	two := mix{{cards: 2, milli: 1000, share: 1}}
+	for want, node := range map[float64]*ledger.Node{300: nodeWith("V100", 0, 1000, 300, 1000), 1300: nodeWith("V100", 0, 1000, 300)} {
+		if room := roomOf(node); two.fragments(&room) != want {
+			t.Errorf("of what two whole cards cannot use: %g, want %g", two.fragments(&room), want)
+		}
 	}
 	room, none := roomOf(nodeWith("V100", 4000, 1000)), mix{{share: 1}}
 	if got := none.fragments(&room); got != 1000 {
@@ -129,6 +137,21 @@ func TestFGDByHand(t *testing.T) {
 				t.Errorf("Score = %g, want %g", got, tc.want)
 			}
 		})
+	}
+}
+
+// A card that is too small for the slice is none to rate. Before, 100 are fragments;
+// then 100 for halves and 800 for whole cards: 100 / (1 + e^0.175) = 45.6.
+func TestFGDKeepsToCardsThatFit(t *testing.T) {
+	f, node := newFGD(byHand), nodeWith("V100", 4000, 100, 1000)
+	r := request(Shape{Cards: 1, Milli: 300})
+	c := &pipeline.Cycle{Request: &r}
+	if got := f.Score(c, node); got != 45 {
+		t.Errorf("Score = %g, want 45", got)
+	}
+	open := &pipeline.Candidate{Node: node, Open: []int{0, 1}}
+	if f.Place(c, open); open.Open[0] != 1 {
+		t.Errorf("cards %v", open.Open)
 	}
 }
 

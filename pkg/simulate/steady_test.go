@@ -46,19 +46,35 @@ func TestSojournByHand(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			policies, err := Policies([]string{"bestfit"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := newCluster([]Node{{"n", 1, 1, 1, "T4"}}, []int{0}, policies[0].Pipeline(nil))
-			got, err := sojourn(c, visits, tc.stay, wholeCard)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := onOneCard(t, visits, tc.stay)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func onOneCard(t *testing.T, visits []visit, stay Stay) Steady {
+	t.Helper()
+	policies, err := Policies([]string{"bestfit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster([]Node{{"n", 1, 1, 1, "T4"}}, []int{0}, policies[0].Pipeline(nil))
+	got, err := sojourn(c, visits, stay, wholeCard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// Three wait for the card from 0.1, 0.2 and 0.3 on, which is free at 2, for 1, 2 and 3:
+// they get it at 2, 3 and 5.
+func TestWhoCameFirstIsTriedFirst(t *testing.T) {
+	whole := Shape{Cards: 1, Milli: 1000}
+	got := onOneCard(t, []visit{{whole, 0, 2}, {whole, 0.1, 1}, {whole, 0.2, 2}, {whole, 0.3, 3}}, Stay{Patience: 9, Length: 10})
+	if w := got.Kinds["1"]; w.Withdrawn != 0 || math.Abs(w.Waited-(1.9+2.8+4.7)) > 1e-9 {
+		t.Errorf("%+v", w)
 	}
 }
 

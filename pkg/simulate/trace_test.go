@@ -79,7 +79,7 @@ func TestReadRefuses(t *testing.T) {
 		"a node with nine cards":     {nodeColumns + "n,1,1,9,T4\n", somePods, "openb_node_list_gpu_node.csv: line 2: column gpu: 9 is outside 1..8"},
 		"a pod that is there twice":  {someNodes, shortColumns + "a,1,1,0,0\na,1,1,0,0\n", in + "pod a is there twice"},
 		"a model's name in another": {
-			nodeColumns + "n,1,1,1,V100\n", podColumns + "a,1,1,1,500,v100M16,LS,Running,0,9,0\n", in + "model V100 would also mean v100M16",
+			nodeColumns + "n,1,1,1,v100\n", podColumns + "a,1,1,1,500,V100M16,LS,Running,0,9,0\n", in + "model v100 would also mean V100M16",
 		},
 	}
 	for name, tc := range tests {
