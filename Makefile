@@ -81,6 +81,11 @@ bench-scale: PODS ?= 40000
 bench-scale: controlplane ## memory, start, and /filter under a storm of events, with NODES nodes and PODS pods on a real API server (some 10 min)
 	@CGO_ENABLED=0 $(GO) run ./test/bench/scale/cmd --nodes $(NODES) --pods $(PODS)
 
+.PHONY: quality
+quality: export PLOT ?= $(BIN)/quality.svg
+quality: ## how much of the cards gets put to use: a public trace of GPU pods (OPENB_DIR) replayed by ours and by published policies (TRACES, SEEDS, POLICIES, POLICY, PLOT); OVER_TIME=1: pods come and go
+	@mkdir -p $(BIN) && CGO_ENABLED=0 $(GO) run ./cmd/heteroflow-sim
+
 .PHONY: generate
 generate: ## write all generated files anew
 	$(GO) generate ./...

@@ -40,6 +40,7 @@ var floors = map[string]int{
 	"pkg/admission":   7,
 	"pkg/kube":        7,
 	"pkg/server":      7,
+	"pkg/simulate":    7,
 	"pkg/telemetry":   7,
 	"pkg/probes":      7,
 	"pkg/controllers": 8,
