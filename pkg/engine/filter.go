@@ -93,8 +93,10 @@ func (e *Engine) expect(r *gpu.Request, in ledger.Snapshot, node gpu.NodeID) {
 	}
 }
 
-// sort returns the places of the nodes that fit, and the others.
-func (j *judge) sort(nodes []gpu.NodeID) (fit []int, refused []Refused) {
+// sort returns the nodes that fit, and the others. Those that fit are rated at once
+// where the best of them are wanted: what a verdict was found by helps there.
+func (j *judge) sort(nodes []gpu.NodeID) (fit []ranking, refused []Refused) {
+	rate := j.narrows(len(nodes))
 	for k, id := range nodes {
 		v := pipeline.Verdict{Reason: gpu.NodeNotRegistered}
 		i, known := j.snapshot.Place(id)
@@ -102,7 +104,11 @@ func (j *judge) sort(nodes []gpu.NodeID) (fit []int, refused []Refused) {
 			v = j.of(i)
 		}
 		if left := len(nodes) - k; v.OK() {
-			fit = append(roomy(fit, left), i)
+			r := ranking{place: i}
+			if rate {
+				r.total = j.total(i)
+			}
+			fit = append(roomy(fit, left), r)
 		} else {
 			refused = append(roomy(refused, left), Refused{id, v})
 		}
@@ -119,11 +125,11 @@ func roomy[T any](s []T, n int) []T {
 	return s
 }
 
-// names returns the nodes at these places.
-func (j *judge) names(places []int) []gpu.NodeID {
-	ids := make([]gpu.NodeID, len(places))
-	for k, i := range places {
-		ids[k] = j.snapshot.At(i).ID
+// names returns the nodes of the rankings.
+func (j *judge) names(of []ranking) []gpu.NodeID {
+	ids := make([]gpu.NodeID, len(of))
+	for k := range of {
+		ids[k] = j.snapshot.At(of[k].place).ID
 	}
 	return ids
 }
