@@ -34,9 +34,10 @@ type Filtered struct {
 // would leave the request without a node: then who binds first has it.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
+	e.Learn(r)
 	state := e.view(r)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
-	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), plan)
+	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
@@ -51,7 +52,7 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	}
 	out.Feasible = judge.names(judge.shortlist(fit))
 	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
-		e.expect(r, judge.snapshot, out.Feasible[0])
+		e.expect(r, judge, out.Feasible[0])
 	}
 	e.note(r, &out, len(nodes), judge)
 	return out
@@ -81,14 +82,14 @@ func (e *Engine) view(r *gpu.Request) ledger.Snapshot {
 	return snapshot
 }
 
-// expect notes that the pod is about to be bound to the node.
-func (e *Engine) expect(r *gpu.Request, in ledger.Snapshot, node gpu.NodeID) {
-	n, ok := in.Node(node)
+// expect notes that the pod is about to be bound to the node, of those judged.
+func (e *Engine) expect(r *gpu.Request, by *judge, node gpu.NodeID) {
+	n, ok := by.snapshot.Node(node)
 	if !ok {
 		return
 	}
-	s := stand(r, in)
-	if p, v := s.assign(e.cfg.Pipeline(), n); v.OK() {
+	s := stand(r, by.snapshot, by.terms)
+	if p, v := s.assign(n); v.OK() {
 		e.hints.put(r, p, e.cfg.Now())
 	}
 }

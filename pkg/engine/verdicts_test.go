@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
@@ -153,7 +154,8 @@ func TestVerdictsAreBounded(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for i := range 3 * mostShapes {
-				r := pod("a", slice(gpu.MiB(1+i)))
+				r := pod("a", slice(1))
+				r.CPU = gpu.MilliCPU(i)
 				if f := c.Filter(&r, []gpu.NodeID{"n1", "n2"}); len(f.Feasible) != 2 {
 					t.Errorf("feasible %v", f.Feasible)
 				}
@@ -182,5 +184,36 @@ func TestVerdictsTellNamesApart(t *testing.T) {
 		if got := c.Filter(&tc.r, []gpu.NodeID{"n1"}); got.Fit != tc.fits {
 			t.Errorf("models %q: %d nodes fit, want %d", tc.r.Models, got.Fit, tc.fits)
 		}
+	}
+}
+
+// As many kinds of requests are remembered as there is room for, of many nodes few, and
+// those that were asked about last.
+func TestShapesByNodes(t *testing.T) {
+	for nodes, want := range map[int]int{0: mostShapes, 1: mostShapes, 512: 512, 1213: 216, 5000: 52, 16384: 16, 100_000: leastShapes} {
+		if got := shapesFor(nodes); got != want {
+			t.Errorf("%d nodes: %d shapes, want %d", nodes, got, want)
+		}
+	}
+	var v verdicts
+	const nodes = mostEntries / 20
+	first := v.shape("first", terms{}, nodes)
+	for i := range 60 {
+		v.shape(fmt.Sprint(i), terms{}, nodes)
+		if v.shape("first", terms{}, nodes) != first {
+			t.Fatalf("after %d others: forgotten, though it is asked about each time", i)
+		}
+	}
+	if len(v.shapes) != 20 || v.shapes["59"] == nil || v.shapes["40"] != nil {
+		t.Errorf("%d shapes, want the last 20", len(v.shapes))
+	}
+	if v.shape("first", terms{}, mostEntries/16); len(v.shapes) != 20 {
+		t.Errorf("%d shapes: what is there is thrown away for nothing new", len(v.shapes))
+	}
+	if v.shape("another", terms{}, mostEntries/16); len(v.shapes) != 16 {
+		t.Errorf("%d shapes in a cluster that has grown, want 16", len(v.shapes))
+	}
+	if v.shape("first", terms{outlook: &demand.Outlook{}}, nodes) == first || len(v.shapes) != 1 {
+		t.Errorf("%d shapes: what was said by another outlook is remembered", len(v.shapes))
 	}
 }
