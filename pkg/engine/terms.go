@@ -7,6 +7,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/plugins/fragment"
 )
 
 // terms are what a decision goes by beside the pod and the cluster: the policy, and
@@ -20,22 +21,17 @@ type terms struct {
 func (e *Engine) terms(in ledger.Snapshot) terms {
 	t := terms{pipe: e.cfg.Pipeline()}
 	if e.cfg.Demand != nil {
-		t.outlook = e.cfg.Demand.Outlook(func() demand.Supply { return supply(in) })
+		t.outlook = e.cfg.Demand.Outlook(fragment.Nodes{Snapshot: in}.Supply)
 	}
 	return t
 }
 
-// supply counts the cards that anybody could get, whoever is on them.
-func supply(in ledger.Snapshot) demand.Supply {
-	s := demand.Supply{}
-	for _, n := range in.Nodes() {
-		for i := range n.Cards {
-			if c := &n.Cards[i].Card; c.Healthy && !c.Cordoned {
-				s[demand.KindOf(c)]++
-			}
-		}
+// survey has the learner look at what there is room for. All that has changed is looked
+// at, which no decision should wait for.
+func (e *Engine) survey(in ledger.Snapshot) {
+	if e.cfg.Demand != nil {
+		e.cfg.Demand.Survey(fragment.Nodes{Snapshot: in})
 	}
-	return s
 }
 
 // Learn counts the pod among those that are asked for, if it has not been counted yet.

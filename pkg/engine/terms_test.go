@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
+	"testing/synctest"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -175,19 +175,21 @@ func TestCountedByOne(t *testing.T) {
 	}
 }
 
-// What there is of each kind of card counts whoever is on it, but for cards that nobody
-// could get.
-func TestSupply(t *testing.T) {
-	c := newCluster(3)
-	f := sized("n2", 600, 1000)
-	f.Cards[1].Healthy = false
-	c.ledger.SetNode(f)
-	c.joins("holder", "a", "n1-d0", alone)
-	in := c.ledger.Snapshot()
-	n1, _ := in.Node("n1")
-	n2, _ := in.Node("n2")
-	want := demand.Supply{demand.KindOf(&n1.Cards[0].Card): 3, demand.KindOf(&n2.Cards[0].Card): 1}
-	if diff := cmp.Diff(want, supply(in)); diff != "" {
-		t.Errorf("supply (-want +got):\n%s", diff)
-	}
+// Wake counts the places that there are for pods of several cards: where they run out
+// the outlook is another, though nobody has come.
+func TestWakeLooksAtWhatThereIsRoomFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := learning(16, 4, 4)
+		for i := range 100 {
+			r := pod(fmt.Sprint("p", i), whole(4))
+			c.Learn(&r)
+		}
+		before := c.terms(c.ledger.Snapshot()).outlook
+		c.wakes(t)
+		time.Sleep(2 * WakePeriod)
+		synctest.Wait()
+		if c.terms(c.ledger.Snapshot()).outlook == before {
+			t.Error("nobody has looked: two places are few for a hundred pods")
+		}
+	})
 }

@@ -17,12 +17,30 @@ import (
 
 // What is remembered of nodes must never be told of another state of theirs:
 // whatever happens, an engine that has answered before and one that has not
-// answer alike.
+// answer alike. So it is while what is asked for is learned, and scores go by it.
 func TestRememberedVerdictsAreTrue(t *testing.T) {
+	packing, _ := policy.Preset(policy.Packing)
+	packing.Shortlist = 2
+	pipe := packing.Pipeline()
+	for name, change := range map[string]func(*Config){
+		"by default": func(*Config) {},
+		"learning":   func(cfg *Config) { cfg.Demand, cfg.Pipeline = demand.New(), func() *pipeline.Pipeline { return pipe } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(3, 2, 1, 2)
+			cfg := c.cfg
+			change(&cfg)
+			c.Engine = New(cfg)
+			c.mustRememberTruly(t)
+		})
+	}
+}
+
+func (c cluster) mustRememberTruly(t *testing.T) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := newCluster(3, 2, 1, 2)
 	nodes := []gpu.NodeID{"n1", "n2", "n3", "n4", "n5"}
 	asks := []gpu.Ask{whole(1), whole(2), slice(100), slice(300), slice(900), percent(30), {Count: 1, Cores: 20}}
 	for step := range 3000 {
@@ -32,6 +50,7 @@ func TestRememberedVerdictsAreTrue(t *testing.T) {
 		if random.IntN(4) == 0 {
 			r.NotCards = []gpu.CardID{"n1-d0"}
 		}
+		c.survey(c.ledger.Snapshot())
 		fresh := New(c.cfg)
 		if diff := cmp.Diff(fresh.Filter(&r, nodes), c.Filter(&r, nodes)); diff != "" {
 			t.Fatalf("step %d, %+v (-fresh +remembering):\n%s", step, r, diff)

@@ -87,6 +87,8 @@ type waker struct {
 // is woken once; one that is woken in vain, since kube-scheduler has reasons of its
 // own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own.
+//
+// A turn also brings up to date what is known of room for requests to come.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -100,6 +102,7 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 				continue
 			}
 			state := e.cfg.Ledger.Snapshot()
+			e.survey(state)
 			e.run(ctx, w, w.next(state, e.terms(state)))
 		}
 	}
