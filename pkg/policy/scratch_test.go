@@ -31,7 +31,7 @@ func TestAScoreAfterAVerdict(t *testing.T) {
 			n, _ := w.books().Snapshot().Node("n1")
 			nodes = append(nodes, n)
 		}
-		c, s := &pipeline.Cycle{Request: r}, &pipeline.Scratch{}
+		c, s := &pipeline.Cycle{Request: r, Outlook: drawOutlook(t, worlds[0])}, &pipeline.Scratch{}
 		other := *r
 		other.Asks = slices.Clone(r.Asks)
 		slices.Reverse(other.Asks)
