@@ -18,6 +18,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/controllers/tenant"
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -25,6 +26,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/policy"
 	"heteroflow.io/heteroflow/pkg/server"
 	"heteroflow.io/heteroflow/pkg/telemetry"
 	"heteroflow.io/heteroflow/pkg/tenancy"
@@ -106,6 +108,7 @@ type program struct {
 	audits   time.Duration     // between two
 	feeder   *telemetry.Feeder // nil where no figures of cards are read
 	places   *kube.Places      // nil without a topology file
+	settings policy.Settings
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -113,7 +116,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &program{longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit, clashes: &kube.Clashes{}}
+	p := &program{settings: cfg.settings, longest: cfg.bindTimeout + cfg.readback + 5*time.Second, settle: cfg.settle, audits: cfg.audit, clashes: &kube.Clashes{}}
 	counts := metrics.New(p.view(cfg))
 	if err := p.identify(ctx, cfg, c, counts); err != nil {
 		return nil, err
@@ -199,6 +202,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engin
 		Ledger:   p.books.Ledger,
 		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
+		Demand:   demand.New(),
 		Pods: &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
 			Touched: counts.PodTouched, Nominated: counts.PodNominated},
 		Binder: binder,
@@ -359,6 +363,6 @@ func (p *program) duties() []func(context.Context) error {
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run, p.tenants.Run,
+		p.clashes.Run, p.tenants.Run, p.learn,
 	}
 }

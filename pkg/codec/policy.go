@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -17,7 +18,7 @@ import (
 )
 
 // Policy reads a manifest of SchedulerPolicy. What it leaves out keeps its
-// default. One with a fault is refused as a whole, with every fault named.
+// default, or what it is in the preset. One with a fault is refused as a whole, with every fault named.
 func Policy(manifest []byte) (policy.Settings, error) {
 	s, err := readPolicy(manifest)
 	if err != nil {
@@ -66,11 +67,15 @@ func only(manifest []byte) (document []byte, err error) {
 	}
 }
 
-// settings lays the manifest over the defaults, and returns the faults that
+// settings lays the manifest over its preset, and returns the faults that
 // Validate cannot see any more.
 func settings(p *v1alpha1.SchedulerPolicy) (policy.Settings, []error) {
-	s := policy.Default()
 	errs := identity(p)
+	s, known := policy.Preset(p.Spec.Preset)
+	if !known {
+		s = policy.Default() // the rest is judged by these
+		errs = append(errs, fmt.Errorf("preset: %q is not %s; leave it out for the defaults", p.Spec.Preset, strings.Join(policy.Presets(), " or ")))
+	}
 	seen := map[string]bool{}
 	for i := range p.Spec.Plugins {
 		change := &p.Spec.Plugins[i]

@@ -38,6 +38,16 @@ func TestPolicy(t *testing.T) {
 		"thresholds": {head + "spec: {loadThresholds: {cpuPercent: 1, memoryPercent: 2, gpuMemoryPercent: 3, gpuUtilizationPercent: 0, gpuTemperatureCelsius: 5}}", func(s *policy.Settings) {
 			s.Thresholds = policy.Thresholds{CPU: 1, Memory: 2, GPUMemory: 3, GPUTemperature: 5}
 		}},
+		"a preset":        {head + "spec: {preset: packing}", func(s *policy.Settings) { *s, _ = policy.Preset(policy.Packing) }},
+		"the other":       {head + "spec: {preset: heterogeneous}", func(s *policy.Settings) { *s, _ = policy.Preset(policy.Heterogeneous) }},
+		"an empty preset": {head + `spec: {preset: ""}`, func(*policy.Settings) {}},
+		"a preset, changed": {head + "spec: {shortlist: 5, preset: packing, plugins: [{name: spread, enabled: true}, {name: fragment, weight: 3}]}", func(s *policy.Settings) {
+			*s, _ = policy.Preset(policy.Packing)
+			s.Shortlist, s.Plugins[0].Enabled, s.Plugins[len(s.Plugins)-1].Weight = 5, true, 3
+		}},
+		"a mode": {head + "spec: {plugins: [{name: fragment, args: {mode: bestfit}}]}", func(s *policy.Settings) {
+			s.Plugins[len(s.Plugins)-1].Args = []byte(`{"mode":"bestfit"}`)
+		}},
 		"slices' cores": {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
 	}
 	for name, tc := range tests {
@@ -73,6 +83,8 @@ func TestPolicyRefused(t *testing.T) {
 		"another type":      {head + "spec: {memoryReserve: {percent: ten}}", []string{"cannot unmarshal string into Go struct field MemoryReserve.spec.memoryReserve.percent"}},
 		"a part of a percent": {head + "spec: {memoryReserve: {percent: 2.5}}",
 			[]string{"cannot unmarshal number 2.5 into Go struct field MemoryReserve.spec.memoryReserve.percent of type int64"}},
+		"no such preset":   {head + "spec: {preset: Packing, shortlist: -1}", []string{`preset: "Packing" is not packing or heterogeneous; leave it out for the defaults`, "shortlist: -1 is outside"}},
+		"no such mode":     {head + "spec: {plugins: [{name: fragment, args: {mode: best}}]}", []string{`plugins[fragment].args: mode: "best" is not gradient or bestfit`}},
 		"a fourth decimal": {head + "spec: {deviceMemoryScaling: 1.0005}", []string{"deviceMemoryScaling: 1.0005 has more than three decimals"}},
 		"a huge factor":    {head + "spec: {deviceCoreScaling: 1e300}", []string{"deviceCoreScaling: 1e+300 is not a factor"}},
 		"every fault": {head + `spec:

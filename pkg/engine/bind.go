@@ -144,8 +144,8 @@ func (e *Engine) reserve(ctx context.Context, longest time.Duration, r *gpu.Requ
 	if !ok {
 		return gpu.Placement{}, &Refusal{Reason: gpu.NodeNotRegistered, Detail: fmt.Sprintf("node %s is not known", node)}
 	}
-	s := stand(r, live)
-	p, v := s.assign(e.cfg.Pipeline(), n)
+	s := stand(r, live, e.terms(live))
+	p, v := s.assign(n)
 	if !v.OK() {
 		return gpu.Placement{}, &Refusal{Reason: v.Reason, Detail: fmt.Sprintf("node %s no longer fits%s", node, figures(v))}
 	}
@@ -203,8 +203,8 @@ func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) b
 		}
 	}
 	n, ok := state.Node(node)
-	s := stand(r, state)
-	return ok && s.fits(e.cfg.Pipeline(), n)
+	s := stand(r, state, e.terms(state))
+	return ok && s.fits(n)
 }
 
 // figures are those of the refusal, as they stand in its text.

@@ -22,6 +22,7 @@ import (
 	"errors"
 	"time"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -83,6 +84,8 @@ type Binder interface {
 type Config struct {
 	Ledger   *ledger.Ledger
 	Pipeline func() *pipeline.Pipeline // the one in force
+	// Demand learns what is asked for; nil: nothing does, and plugins know nothing of it.
+	Demand   *demand.Learner
 	Now      func() time.Time
 	Pods     Pods
 	Binder   Binder
@@ -106,6 +109,7 @@ type Engine struct {
 	waiting   waiting
 	verdicts  verdicts
 	hints     hints
+	counted   counted
 	catalogue catalogue
 }
 

@@ -34,9 +34,11 @@ type Filtered struct {
 // would leave the request without a node: then who binds first has it.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
+	e.Learn(r)
 	state := e.view(r)
+	e.survey(state)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
-	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), plan)
+	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
@@ -51,7 +53,7 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	}
 	out.Feasible = judge.names(judge.shortlist(fit))
 	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
-		e.expect(r, judge.snapshot, out.Feasible[0])
+		e.expect(r, judge, out.Feasible[0])
 	}
 	e.note(r, &out, len(nodes), judge)
 	return out
@@ -81,20 +83,22 @@ func (e *Engine) view(r *gpu.Request) ledger.Snapshot {
 	return snapshot
 }
 
-// expect notes that the pod is about to be bound to the node.
-func (e *Engine) expect(r *gpu.Request, in ledger.Snapshot, node gpu.NodeID) {
-	n, ok := in.Node(node)
+// expect notes that the pod is about to be bound to the node, of those judged.
+func (e *Engine) expect(r *gpu.Request, by *judge, node gpu.NodeID) {
+	n, ok := by.snapshot.Node(node)
 	if !ok {
 		return
 	}
-	s := stand(r, in)
-	if p, v := s.assign(e.cfg.Pipeline(), n); v.OK() {
+	s := stand(r, by.snapshot, by.terms)
+	if p, v := s.assign(n); v.OK() {
 		e.hints.put(r, p, e.cfg.Now())
 	}
 }
 
-// sort returns the places of the nodes that fit, and the others.
-func (j *judge) sort(nodes []gpu.NodeID) (fit []int, refused []Refused) {
+// sort returns the nodes that fit, and the others. Those that fit are rated at once
+// where the best of them are wanted: what a verdict was found by helps there.
+func (j *judge) sort(nodes []gpu.NodeID) (fit []ranking, refused []Refused) {
+	rate := j.narrows(len(nodes))
 	for k, id := range nodes {
 		v := pipeline.Verdict{Reason: gpu.NodeNotRegistered}
 		i, known := j.snapshot.Place(id)
@@ -102,7 +106,11 @@ func (j *judge) sort(nodes []gpu.NodeID) (fit []int, refused []Refused) {
 			v = j.of(i)
 		}
 		if left := len(nodes) - k; v.OK() {
-			fit = append(roomy(fit, left), i)
+			r := ranking{place: i}
+			if rate {
+				r.total = j.total(i)
+			}
+			fit = append(roomy(fit, left), r)
 		} else {
 			refused = append(roomy(refused, left), Refused{id, v})
 		}
@@ -119,11 +127,11 @@ func roomy[T any](s []T, n int) []T {
 	return s
 }
 
-// names returns the nodes at these places.
-func (j *judge) names(places []int) []gpu.NodeID {
-	ids := make([]gpu.NodeID, len(places))
-	for k, i := range places {
-		ids[k] = j.snapshot.At(i).ID
+// names returns the nodes of the rankings.
+func (j *judge) names(of []ranking) []gpu.NodeID {
+	ids := make([]gpu.NodeID, len(of))
+	for k := range of {
+		ids[k] = j.snapshot.At(of[k].place).ID
 	}
 	return ids
 }

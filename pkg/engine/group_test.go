@@ -123,7 +123,7 @@ func TestRememberedScoresOfGroupsAreTrue(t *testing.T) {
 	}
 }
 
-// A thousand jobs must not drive each other out of the memory: it holds 16 kinds.
+// A thousand jobs must not drive each other out of the memory: it holds a few hundred kinds at most.
 func TestGroupsAreOneShape(t *testing.T) {
 	c := racked(1)
 	for i := range 50 {

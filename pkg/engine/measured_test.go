@@ -129,10 +129,10 @@ func TestWakesAmongManyWhenAllIsMeasured(t *testing.T) {
 	if f := c.Filter(&small, nodes); f.Fit > 0 {
 		t.Fatalf("filtered: %+v", f)
 	}
-	w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+	w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
 	heat(40)
 	for turn := 1; w.claims["small"] == nil; turn++ {
-		w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+		w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
 		if turn > int(time.Second/WakePeriod)-wakeGrace {
 			t.Fatalf("not found in %d turns", turn)
 		}

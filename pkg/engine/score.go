@@ -33,8 +33,9 @@ const rankStep = 100
 // lets those weigh in.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
-	plan, _ := e.hints.plan(e.view(r), e.cfg.Now())
-	judge, done := e.verdicts.judge(r, e.cfg.Pipeline(), plan)
+	state := e.view(r)
+	plan, _ := e.hints.plan(state, e.cfg.Now())
+	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
 	out := make([]Scored, len(nodes))
 	soft := r.SoftPreferences
@@ -54,7 +55,7 @@ func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 		}
 	}
 	if len(best) > 0 {
-		e.expect(r, plan, out[best[0]].Node)
+		e.expect(r, judge, out[best[0]].Node)
 	}
 	judge.explainBest(out, best)
 	e.decisions.scored(r.Pod, out, best)

@@ -5,21 +5,26 @@ import (
 	"slices"
 )
 
-// shortlist returns the best of the nodes at these places, in the same order: as
-// many as the policy says. Nodes that are left out have nothing against them;
+// narrows reports whether a shortlist may be made of so many nodes.
+func (j *judge) narrows(nodes int) bool {
+	most := j.pipe.Shortlist()
+	return most > 0 && nodes > most && !j.cycle.Request.SoftPreferences
+}
+
+// shortlist returns the best of these nodes, in the same order: as many as the policy
+// says. They have been rated if narrows said so. Nodes that are left out have nothing against them;
 // handing their names back and forth costs kube-scheduler more than the choice
 // is worth.
 //
 // Where kube-scheduler has soft preferences of its own, for the pod or against a
 // node, all are returned: its choice is not ours to narrow.
-func (j *judge) shortlist(fit []int) []int {
-	most := j.pipe.Shortlist()
-	if most == 0 || len(fit) <= most || j.soft(fit) {
+func (j *judge) shortlist(fit []ranking) []ranking {
+	if !j.narrows(len(fit)) || j.soft(fit) {
 		return fit
 	}
+	most := j.pipe.Shortlist()
 	best := make([]ranking, 0, most+1) // the best first
-	for _, i := range fit {
-		r := ranking{i, j.total(i)}
+	for _, r := range fit {
 		if len(best) == most && r.compare(best[most-1]) > 0 {
 			continue
 		}
@@ -28,13 +33,12 @@ func (j *judge) shortlist(fit []int) []int {
 		best = best[:min(len(best), most)]
 	}
 	last := best[len(best)-1]
-	return slices.DeleteFunc(fit, func(i int) bool { return ranking{i, j.total(i)}.compare(last) > 0 })
+	return slices.DeleteFunc(fit, func(r ranking) bool { return r.compare(last) > 0 })
 }
 
-// soft reports whether kube-scheduler has preferences of its own to weigh.
-func (j *judge) soft(fit []int) bool {
-	return j.cycle.Request.SoftPreferences ||
-		slices.ContainsFunc(fit, func(i int) bool { return j.snapshot.At(i).PreferNoSchedule })
+// soft reports whether kube-scheduler has preferences of its own against a node.
+func (j *judge) soft(fit []ranking) bool {
+	return slices.ContainsFunc(fit, func(r ranking) bool { return j.snapshot.At(r.place).PreferNoSchedule })
 }
 
 // ranking is a node by its place, with its score.

@@ -7,8 +7,9 @@ import (
 )
 
 // standing is what holds for a request in a state of the cluster whatever the
-// nodes are like: whose it is, and what its quotas leave it.
+// nodes are like: whose it is, what its quotas leave it, and by what it is decided.
 type standing struct {
+	terms
 	cycle *pipeline.Cycle
 	// gate refuses the request everywhere: nothing may come from its namespace, or
 	// it would pass a quota on any card.
@@ -21,9 +22,9 @@ type standing struct {
 
 // stand returns the standing of the request. Whose it is its namespace says, not
 // its Tenant. Who asks for no card is nobody's, and spends nothing.
-func stand(r *gpu.Request, in ledger.Snapshot) standing {
+func stand(r *gpu.Request, in ledger.Snapshot, by terms) standing {
 	own := *r
-	s := standing{cycle: &pipeline.Cycle{Request: &own}}
+	s := standing{terms: by, cycle: &pipeline.Cycle{Request: &own, Outlook: by.outlook}}
 	own.Tenant = ""
 	if !r.AsksForCards() {
 		return s
@@ -62,27 +63,27 @@ func mayPass(r *gpu.Request, p ledger.Purse) bool {
 
 // judge says whether the request fits the node, quotas included; and if a quota is
 // all that is in the way, what it would have to allow.
-func (s *standing) judge(pipe *pipeline.Pipeline, n *ledger.Node, scratch *pipeline.Scratch) (v pipeline.Verdict, prices []gpu.Spending) {
+func (s *standing) judge(n *ledger.Node, scratch *pipeline.Scratch) (v pipeline.Verdict, prices []gpu.Spending) {
 	if !s.gate.OK() {
 		return s.gate, nil
 	}
-	if v = pipe.Judge(s.cycle, n, scratch); v.OK() && s.picky {
-		prices = pipe.Prices(s.cycle, n, scratch)
+	if v = s.pipe.Judge(s.cycle, n, scratch); v.OK() && s.picky {
+		prices = s.pipe.Prices(s.cycle, n, scratch)
 		v = pipeline.Afford(s.cycle.Purse, prices...)
 	}
 	return v, prices
 }
 
 // fits reports whether the request fits the node, quotas included.
-func (s *standing) fits(pipe *pipeline.Pipeline, n *ledger.Node) bool {
-	v, _ := s.judge(pipe, n, &pipeline.Scratch{})
+func (s *standing) fits(n *ledger.Node) bool {
+	v, _ := s.judge(n, &pipeline.Scratch{})
 	return v.OK()
 }
 
 // assign chooses the cards, quotas included.
-func (s *standing) assign(pipe *pipeline.Pipeline, n *ledger.Node) (gpu.Placement, pipeline.Verdict) {
+func (s *standing) assign(n *ledger.Node) (gpu.Placement, pipeline.Verdict) {
 	if !s.gate.OK() {
 		return gpu.Placement{}, s.gate
 	}
-	return pipe.Assign(s.cycle, n)
+	return s.pipe.Assign(s.cycle, n)
 }

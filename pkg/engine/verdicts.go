@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -10,49 +9,46 @@ import (
 	"heteroflow.io/heteroflow/pkg/pipeline"
 )
 
-// mostShapes is how many kinds of requests are remembered. One takes some 120
-// bytes a node, and as much again where quotas count what its cards are like.
-const mostShapes = 16
+// Bounds of what is remembered. The bound of nodes times kinds of requests is what
+// counts: one of each takes entrySize bytes, all of them 10 MiB, and 24 bytes more
+// where quotas count what its cards are like. A cluster of a thousand nodes has some
+// two hundred kinds of requests remembered, those of a month of a large one.
+const (
+	mostEntries = 1 << 18
+	leastShapes = 16 // on however many nodes
+	mostShapes  = 512
+)
 
 // verdicts remembers what was said of nodes to requests of one shape. Pods come
 // in bursts of equals, and between two of them few nodes change: what was said
 // of a state of a node is true of it for ever. The zero value is ready for use.
 type verdicts struct {
 	mu     sync.Mutex
-	shapes []*shape // guarded by mu; the one used last is last
+	by     terms             // guarded by mu; of the decisions that are remembered
+	shapes map[string]*shape // guarded by mu; by keyOf
+	uses   uint64            // guarded by mu
 }
 
-// shape is one kind of request under one policy.
+// shape is one kind of request.
 type shape struct {
-	key  string
-	pipe *pipeline.Pipeline
+	used uint64 // guarded by verdicts.mu; the larger the later
 
-	mu   sync.Mutex
-	said []said // guarded by mu; by the node's place in a snapshot
-}
-
-type said struct {
-	version uint64           // of the node
-	verdict pipeline.Verdict // whatever the quotas
-	priced  bool
-	prices  []gpu.Spending // if priced; see Pipeline.Prices
-	rated   bool
-	own     pipeline.Base // if rated
+	mu     sync.Mutex
+	memory // guarded by mu
 }
 
 // judge is a judgement of the nodes of one snapshot.
 type judge struct {
 	standing
-	pipe     *pipeline.Pipeline
 	snapshot ledger.Snapshot
-	said     []said // nil: nothing is remembered
+	memory   *memory // nil: nothing is remembered
 	scratch  pipeline.Scratch
 	dear     prices // of nodes that a quota alone is in the way of
 }
 
 // look goes on with a state of the same nodes.
 func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
-	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot), prices{}
+	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot, j.terms), prices{}
 	j.cycle.Nodes, j.cycle.Peers = snapshot.Len(), pipeline.PeersOf(r.Group, snapshot)
 	if j.gate.Limit != nil {
 		j.dear.add(j.cycle.Purse, j.least)
@@ -66,18 +62,23 @@ func (j *judge) of(i int) pipeline.Verdict {
 		return j.gate
 	}
 	n := j.snapshot.At(i)
-	at := j.memory(i, n)
+	v, at := j.recall(i, n)
+	if !v.OK() || !j.picky {
+		return v
+	}
+	price := j.prices(i, n, at)
+	return j.told(pipeline.Afford(j.cycle.Purse, price...), price)
+}
+
+// prices are what the request may take of quotas on the node, which it fits.
+func (j *judge) prices(i int, n *ledger.Node, at *said) []gpu.Spending {
 	if at == nil {
-		v, prices := j.judge(j.pipe, n, &j.scratch)
-		return j.told(v, prices)
+		return j.pipe.Prices(j.cycle, n, &j.scratch)
 	}
-	if !at.verdict.OK() || !j.picky {
-		return at.verdict
+	if at.known&priced == 0 {
+		j.memory.price(i, j.pipe.Prices(j.cycle, n, &j.scratch))
 	}
-	if !at.priced {
-		at.priced, at.prices = true, j.pipe.Prices(j.cycle, n, &j.scratch)
-	}
-	return j.told(pipeline.Afford(j.cycle.Purse, at.prices...), at.prices)
+	return j.memory.prices[i]
 }
 
 // told notes what a quota would have to allow.
@@ -92,42 +93,44 @@ func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict
 // not remembered.
 func (j *judge) total(i int) float64 {
 	n := j.snapshot.At(i)
-	at := j.memory(i, n)
+	_, at := j.recall(i, n)
 	if at == nil {
 		return j.pipe.Total(j.cycle, n, &j.scratch)
 	}
-	if !at.rated {
-		at.rated, at.own = true, j.pipe.Base(j.cycle, n, &j.scratch)
+	if at.known&rated == 0 {
+		at.known, at.own = at.known|rated, j.pipe.Base(j.cycle, n, &j.scratch)
 	}
 	return j.pipe.Complete(j.cycle, n, at.own)
 }
 
-// memory is what is known of the node, the verdict at least; nil where nothing
-// is remembered: a plan's node is no state that comes again.
-func (j *judge) memory(i int, n *ledger.Node) *said {
-	if j.said == nil || n.Version == 0 {
-		return nil
+// recall returns the verdict on the node, and what is remembered of it; nil where
+// nothing can be: a plan's node is no state that comes again.
+func (j *judge) recall(i int, n *ledger.Node) (pipeline.Verdict, *said) {
+	if j.memory == nil || n.Version == 0 {
+		return j.pipe.Judge(j.cycle, n, &j.scratch), nil
 	}
-	at := &j.said[i]
-	if at.version != n.Version {
-		*at = said{version: n.Version, verdict: j.pipe.Judge(j.cycle, n, &j.scratch)}
+	at := &j.memory.said[i]
+	if at.version == n.Version {
+		return j.memory.verdict(at), at
 	}
-	return at
+	v := j.pipe.Judge(j.cycle, n, &j.scratch)
+	if !j.memory.enter(at, n.Version, v) {
+		return v, nil
+	}
+	return v, at
 }
 
 // judge returns a judgement of the request, and what ends it. Another of the
 // same shape at the same time has to do without memory.
-func (v *verdicts) judge(r *gpu.Request, pipe *pipeline.Pipeline, snapshot ledger.Snapshot) (*judge, func()) {
-	j := &judge{pipe: pipe}
+func (v *verdicts) judge(r *gpu.Request, by terms, snapshot ledger.Snapshot) (*judge, func()) {
+	j := &judge{standing: standing{terms: by}}
 	j.look(r, snapshot)
-	s := v.shape(keyOf(j.cycle.Request, snapshot.Len()), pipe)
+	s := v.shape(keyOf(j.cycle.Request, snapshot.Len()), by, snapshot.Len())
 	if !s.mu.TryLock() {
 		return j, func() {}
 	}
-	if n := snapshot.Len(); len(s.said) < n {
-		s.said = slices.Grow(s.said, n-len(s.said))[:n]
-	}
-	j.said = s.said
+	s.room(snapshot.Len())
+	j.memory = &s.memory
 	return j, s.mu.Unlock
 }
 
@@ -145,21 +148,39 @@ func keyOf(r *gpu.Request, nodes int) string {
 	return fmt.Sprintf("%d %#v", nodes, shape)
 }
 
-func (v *verdicts) shape(key string, pipe *pipeline.Pipeline) *shape {
+// shape returns the memory of the kind of request, in a cluster of so many nodes. What
+// was said by other terms, a policy that was replaced or an outlook, is forgotten.
+func (v *verdicts) shape(key string, by terms, nodes int) *shape {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	i := slices.IndexFunc(v.shapes, func(s *shape) bool { return s.key == key && s.pipe == pipe })
-	var s *shape
-	switch {
-	case i >= 0:
-		s = v.shapes[i]
-		v.shapes = slices.Delete(v.shapes, i, i+1)
-	default:
-		s = &shape{key: key, pipe: pipe}
-		if len(v.shapes) >= mostShapes {
-			v.shapes = slices.Delete(v.shapes, 0, 1)
+	if v.by != by || v.shapes == nil {
+		v.by, v.shapes = by, map[string]*shape{}
+	}
+	s := v.shapes[key]
+	if s == nil {
+		for len(v.shapes) >= shapesFor(nodes) {
+			v.evict()
+		}
+		s = &shape{}
+		v.shapes[key] = s
+	}
+	v.uses++
+	s.used = v.uses
+	return s
+}
+
+// shapesFor is how many kinds of requests are remembered of so many nodes.
+func shapesFor(nodes int) int {
+	return min(mostShapes, max(leastShapes, mostEntries/max(1, nodes)))
+}
+
+// evict forgets the shape that was used longest ago. It is called with mu held.
+func (v *verdicts) evict() {
+	var oldest string
+	for key, s := range v.shapes {
+		if at := v.shapes[oldest]; at == nil || s.used < at.used {
+			oldest = key
 		}
 	}
-	v.shapes = append(v.shapes, s)
-	return s
+	delete(v.shapes, oldest)
 }

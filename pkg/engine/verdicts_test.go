@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/pipeline"
 	"heteroflow.io/heteroflow/pkg/policy"
@@ -16,12 +17,30 @@ import (
 
 // What is remembered of nodes must never be told of another state of theirs:
 // whatever happens, an engine that has answered before and one that has not
-// answer alike.
+// answer alike. So it is while what is asked for is learned, and scores go by it.
 func TestRememberedVerdictsAreTrue(t *testing.T) {
+	packing, _ := policy.Preset(policy.Packing)
+	packing.Shortlist = 2
+	pipe := packing.Pipeline()
+	for name, change := range map[string]func(*Config){
+		"by default": func(*Config) {},
+		"learning":   func(cfg *Config) { cfg.Demand, cfg.Pipeline = demand.New(), func() *pipeline.Pipeline { return pipe } },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(3, 2, 1, 2)
+			cfg := c.cfg
+			change(&cfg)
+			c.Engine = New(cfg)
+			c.mustRememberTruly(t)
+		})
+	}
+}
+
+func (c cluster) mustRememberTruly(t *testing.T) {
+	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	c := newCluster(3, 2, 1, 2)
 	nodes := []gpu.NodeID{"n1", "n2", "n3", "n4", "n5"}
 	asks := []gpu.Ask{whole(1), whole(2), slice(100), slice(300), slice(900), percent(30), {Count: 1, Cores: 20}}
 	for step := range 3000 {
@@ -31,6 +50,7 @@ func TestRememberedVerdictsAreTrue(t *testing.T) {
 		if random.IntN(4) == 0 {
 			r.NotCards = []gpu.CardID{"n1-d0"}
 		}
+		c.survey(c.ledger.Snapshot())
 		fresh := New(c.cfg)
 		if diff := cmp.Diff(fresh.Filter(&r, nodes), c.Filter(&r, nodes)); diff != "" {
 			t.Fatalf("step %d, %+v (-fresh +remembering):\n%s", step, r, diff)
@@ -153,7 +173,8 @@ func TestVerdictsAreBounded(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for i := range 3 * mostShapes {
-				r := pod("a", slice(gpu.MiB(1+i)))
+				r := pod("a", slice(1))
+				r.CPU = gpu.MilliCPU(i)
 				if f := c.Filter(&r, []gpu.NodeID{"n1", "n2"}); len(f.Feasible) != 2 {
 					t.Errorf("feasible %v", f.Feasible)
 				}
@@ -182,5 +203,36 @@ func TestVerdictsTellNamesApart(t *testing.T) {
 		if got := c.Filter(&tc.r, []gpu.NodeID{"n1"}); got.Fit != tc.fits {
 			t.Errorf("models %q: %d nodes fit, want %d", tc.r.Models, got.Fit, tc.fits)
 		}
+	}
+}
+
+// As many kinds of requests are remembered as there is room for, of many nodes few, and
+// those that were asked about last.
+func TestShapesByNodes(t *testing.T) {
+	for nodes, want := range map[int]int{0: mostShapes, 1: mostShapes, 512: 512, 1213: 216, 5000: 52, 16384: 16, 100_000: leastShapes} {
+		if got := shapesFor(nodes); got != want {
+			t.Errorf("%d nodes: %d shapes, want %d", nodes, got, want)
+		}
+	}
+	var v verdicts
+	const nodes = mostEntries / 20
+	first := v.shape("first", terms{}, nodes)
+	for i := range 60 {
+		v.shape(fmt.Sprint(i), terms{}, nodes)
+		if v.shape("first", terms{}, nodes) != first {
+			t.Fatalf("after %d others: forgotten, though it is asked about each time", i)
+		}
+	}
+	if len(v.shapes) != 20 || v.shapes["59"] == nil || v.shapes["40"] != nil {
+		t.Errorf("%d shapes, want the last 20", len(v.shapes))
+	}
+	if v.shape("first", terms{}, mostEntries/16); len(v.shapes) != 20 {
+		t.Errorf("%d shapes: what is there is thrown away for nothing new", len(v.shapes))
+	}
+	if v.shape("another", terms{}, mostEntries/16); len(v.shapes) != 16 {
+		t.Errorf("%d shapes in a cluster that has grown, want 16", len(v.shapes))
+	}
+	if v.shape("first", terms{outlook: &demand.Outlook{}}, nodes) == first || len(v.shapes) != 1 {
+		t.Errorf("%d shapes: what was said by another outlook is remembered", len(v.shapes))
 	}
 }

@@ -52,7 +52,7 @@ type claim struct {
 type waker struct {
 	pods   *waiting
 	suits  func(Target) bool
-	pipe   *pipeline.Pipeline
+	by     terms
 	turn   int
 	claims map[gpu.PodID]*claim
 	// nominations may still be on their pods.
@@ -87,10 +87,12 @@ type waker struct {
 // is woken once; one that is woken in vain, since kube-scheduler has reasons of its
 // own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own.
+//
+// A turn also brings up to date what is known of room for requests to come.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	w := newWaker(&e.waiting, e.cfg.Pods.Suits, e.cfg.Pipeline())
+	w := newWaker(&e.waiting, e.cfg.Pods.Suits, terms{pipe: e.cfg.Pipeline()})
 	for {
 		select {
 		case <-ctx.Done():
@@ -99,29 +101,31 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 			if e.cfg.Leads != nil && !e.cfg.Leads() {
 				continue
 			}
-			e.run(ctx, w, w.next(e.cfg.Ledger.Snapshot(), e.cfg.Pipeline()))
+			state := e.cfg.Ledger.Snapshot()
+			e.survey(state)
+			e.run(ctx, w, w.next(state, e.terms(state)))
 		}
 	}
 }
 
-func newWaker(pods *waiting, suits func(Target) bool, pipe *pipeline.Pipeline) *waker {
+func newWaker(pods *waiting, suits func(Target) bool, by terms) *waker {
 	return &waker{
-		pods: pods, suits: suits, pipe: pipe,
+		pods: pods, suits: suits, by: by,
 		claims: map[gpu.PodID]*claim{}, nominations: map[gpu.PodID]*nomination{}, homes: map[string]home{},
 		unfit: map[class]ledger.Snapshot{},
 	}
 }
 
 // next takes a turn and returns what to do for which pods.
-func (w *waker) next(state ledger.Snapshot, pipe *pipeline.Pipeline) []errand {
+func (w *waker) next(state ledger.Snapshot, by terms) []errand {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	w.turn++
 	w.state, w.plan, w.left, w.judged = state, state, nil, 0
 	clear(w.homes)
 	clear(w.unfit)
-	if pipe != w.pipe { // another policy: all is open again
-		w.pipe = pipe
+	policy := w.by.pipe
+	if w.by = by; by.pipe != policy { // another one: all is open again
 		for _, at := range w.pods.byPod {
 			at.anew(at.whose)
 		}
@@ -197,8 +201,8 @@ func (w *waker) moves(c *claim, at *waiter) bool {
 	if !ok || !w.hasMain(n, &at.request) {
 		return false
 	}
-	s := stand(&at.request, w.plan)
-	p, v := s.assign(w.pipe, n)
+	s := stand(&at.request, w.plan, w.by)
+	p, v := s.assign(n)
 	if !v.OK() || !w.take(p) {
 		return false
 	}
@@ -317,7 +321,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) (c *claim, none bool) {
 	if len(nodes) == 0 {
 		return nil, true // as nearly always
 	}
-	s := stand(&at.request, w.plan)
+	s := stand(&at.request, w.plan, w.by)
 	s.cycle.Nodes, none = len(nodes), s.gate.OK()
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)
@@ -329,7 +333,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) (c *claim, none bool) {
 		if !w.hasMain(now, &at.request) {
 			continue
 		}
-		v, prices := s.judge(w.pipe, now, &w.scratch)
+		v, prices := s.judge(now, &w.scratch)
 		if v.Limit != nil {
 			at.dear.add(s.cycle.Purse, prices...)
 		}
@@ -341,7 +345,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) (c *claim, none bool) {
 		if !w.suits(Target{Pod: at.request.Pod, Namespace: at.request.Namespace, Name: at.request.Name, Node: n.ID}) {
 			continue
 		}
-		if p, v := s.assign(w.pipe, now); v.OK() && w.take(p) {
+		if p, v := s.assign(now); v.OK() && w.take(p) {
 			w.made++
 			return &claim{placement: p, made: w.made, refusals: at.refusals}, false
 		}

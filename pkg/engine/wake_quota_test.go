@@ -171,12 +171,12 @@ func TestOtherPeoplesRulesLookAtNobody(t *testing.T) {
 			c := newCluster(1, 1)
 			r := pod("waiter", whole(2))
 			c.Filter(&r, c.all())
-			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
+			w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
 			for range 2 { // all that there is to look at
-				w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+				w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
 			}
 			c.ledger.Govern(tc.after)
-			w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
 			if w.judged != tc.judged {
 				t.Errorf("%d nodes are looked at, want %d", w.judged, tc.judged)
 			}
@@ -287,8 +287,8 @@ func TestManyPricesAreLookedAtOnce(t *testing.T) {
 	}
 	r := pod("waiter", whole(1))
 	c.Filter(&r, c.all())
-	w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
-	turn := func() int { w.next(c.ledger.Snapshot(), c.cfg.Pipeline()); return w.judged }
+	w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
+	turn := func() int { w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot())); return w.judged }
 	if got := []int{turn(), turn()}; got[0]+got[1] > 0 {
 		t.Errorf("%v nodes are looked at, want none", got)
 	}
@@ -321,13 +321,13 @@ func BenchmarkWakeOfMany(b *testing.B) {
 				r := pod(fmt.Sprint("w", i), tc.ask)
 				c.Filter(&r, nodes)
 			}
-			w := newWaker(&c.waiting, func(Target) bool { return true }, c.cfg.Pipeline())
-			w.next(c.ledger.Snapshot(), c.cfg.Pipeline())
+			w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
+			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
 				c.joins("stranger", "other", "n1-d7", gpu.Share{Memory: gpu.MiB(1 + i%2), Cores: 1})
-				if got := w.next(c.ledger.Snapshot(), c.cfg.Pipeline()); len(got) > 0 {
+				if got := w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot())); len(got) > 0 {
 					b.Fatalf("%v are woken", got)
 				}
 			}

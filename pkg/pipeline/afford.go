@@ -107,8 +107,7 @@ func times(a *gpu.Ask, d gpu.Spend) gpu.Spend {
 // Prices returns what the request may take of quotas on a node that it fits: one
 // Spending for each way to choose the cards that Assign tries, in that order.
 func (p *Pipeline) Prices(c *Cycle, n *ledger.Node, s *Scratch) (prices []gpu.Spending) {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0]}
-	if v := p.narrow(c, &s.node); !v.OK() {
+	if v := p.narrow(c, s.begin(n)); !v.OK() {
 		return nil
 	}
 	if cards := &s.node; len(c.Request.Asks) == 1 && len(cards.Open) > 0 && cards.uniform() {

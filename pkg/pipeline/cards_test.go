@@ -129,3 +129,64 @@ func TestPurseOfLinkedCards(t *testing.T) {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
+
+// What a verdict has found serves one score of the same request and node, and none
+// once it is spoilt: an order that is made twice would be another one here.
+func TestWhatAVerdictFoundServesOnce(t *testing.T) {
+	n, away := told(t, 4), told(t, 3)
+	several := &Cycle{Request: &gpu.Request{Asks: []gpu.Ask{{Count: 2}}}}
+	twice := &Cycle{Request: &gpu.Request{Asks: []gpu.Ask{{Count: 2}, {Count: 1}}}}
+	picky := &Cycle{Request: &gpu.Request{NUMABind: true, Asks: []gpu.Ask{{Count: 2}}}}
+	type step func(p *Pipeline, c *Cycle, s *Scratch)
+	judge := func(p *Pipeline, c *Cycle, s *Scratch) { p.Judge(c, n, s) }
+	rate := func(p *Pipeline, c *Cycle, s *Scratch) { p.Base(c, n, s) }
+	tests := map[string]struct {
+		before  []step
+		filters int // that have run by the end
+	}{
+		"nothing is known": {nil, 1},
+		"judged":           {[]step{judge}, 1},
+		"judged and rated": {[]step{judge, rate}, 2},
+		"judged again":     {[]step{judge, judge}, 2},
+		"priced":           {[]step{judge, func(p *Pipeline, c *Cycle, s *Scratch) { p.Prices(c, n, s) }}, 3},
+		"another node":     {[]step{judge, func(p *Pipeline, c *Cycle, s *Scratch) { p.Judge(c, away, s) }}, 3},
+		"another request":  {[]step{func(p *Pipeline, _ *Cycle, s *Scratch) { p.Judge(picky, n, s) }}, 2},
+		"another decision": {[]step{func(p *Pipeline, c *Cycle, s *Scratch) { p.Judge(&Cycle{Request: c.Request}, n, s) }}, 2},
+	}
+	for name, tc := range tests {
+		for asks, c := range map[string]*Cycle{"one container": several, "two": twice} {
+			t.Run(name+"/"+asks, func(t *testing.T) {
+				var trace []string
+				var asked []int
+				p := New(Config{
+					Filters: []Filter{unlessPicky{&trace}}, Pack: tracer{name: "pack", trace: new([]string)},
+					Scores: []Weighted{{Cards: lowest{&asked}, Weight: 1}}, Linked: reverse{},
+				})
+				s := &Scratch{}
+				for _, do := range tc.before {
+					do(p, c, s)
+				}
+				asked = nil
+				rate(p, c, s)
+				if diff := cmp.Diff([]int{3}, asked); diff != "" {
+					t.Errorf("rated by the first card (-want +got):\n%s", diff)
+				}
+				if len(trace) != tc.filters {
+					t.Errorf("filtered %d times, want %d", len(trace), tc.filters)
+				}
+			})
+		}
+	}
+}
+
+// unlessPicky takes out the last card for a pod with numa-bind.
+type unlessPicky struct{ trace *[]string }
+
+func (unlessPicky) Name() string { return "unless picky" }
+func (u unlessPicky) Filter(c *Cycle, n *Candidate) Verdict {
+	*u.trace = append(*u.trace, "filter")
+	if c.Request.NUMABind {
+		n.Open = n.Open[:len(n.Open)-1]
+	}
+	return Verdict{}
+}

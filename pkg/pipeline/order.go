@@ -14,16 +14,32 @@ import (
 // with fewer holders, then by UUID, so that the order is always the same.
 func (n *Candidate) Sort(key func(*ledger.Card) float64) {
 	cards := n.Node.Cards
+	var room [gpu.MostCards]float64 // on the stack; by the card's place, each made once
+	keys := room[:]
+	if len(cards) > len(room) {
+		keys = make([]float64, len(cards))
+	}
+	for _, i := range n.Open {
+		keys[i] = key(&cards[i])
+	}
 	slices.SortFunc(n.Open, func(i, j int) int {
-		a, b := &cards[i], &cards[j]
-		return cmp.Or(
-			cmp.Compare(key(a), key(b)),
-			cmp.Compare(a.Foreign(), b.Foreign()),
-			cmp.Compare(a.Memory, b.Memory),
-			cmp.Compare(len(a.Holders), len(b.Holders)),
-			cmp.Compare(a.ID, b.ID),
-		)
+		if by := cmp.Compare(keys[i], keys[j]); by != 0 {
+			return by
+		}
+		return tie(&cards[i], &cards[j])
 	})
+}
+
+// tie orders cards that are equal to the policy. It looks no further than it has to: the
+// free cards of a node are mostly such.
+func tie(a, b *ledger.Card) int {
+	if by := cmp.Compare(a.Foreign(), b.Foreign()); by != 0 {
+		return by
+	}
+	if by := cmp.Compare(a.Memory, b.Memory); by != 0 {
+		return by
+	}
+	return cmp.Or(cmp.Compare(len(a.Holders), len(b.Holders)), cmp.Compare(a.ID, b.ID))
 }
 
 // HardestFirst returns the asks in the order in which they are placed, the hardest first: what runs all the time before

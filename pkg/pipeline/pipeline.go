@@ -62,20 +62,36 @@ type Part struct {
 }
 
 // Scratch is memory that one goroutine uses again from node to node.
-type Scratch struct{ node Candidate }
+type Scratch struct {
+	node Candidate
+	// judged is the cycle that node fits, which has been through the filters then, and
+	// for several containers is in order; nil where nothing is known of it.
+	judged *Cycle
+}
+
+// begin makes the scratch that of another node.
+func (s *Scratch) begin(n *ledger.Node) *Candidate {
+	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0]}
+	s.judged = nil
+	return &s.node
+}
 
 // Judge says whether the request fits the node now, whatever its quotas.
 func (p *Pipeline) Judge(c *Cycle, n *ledger.Node, s *Scratch) Verdict {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0], JudgeOnly: true}
-	v := p.narrow(c, &s.node)
+	cards := s.begin(n)
+	cards.JudgeOnly = true
+	v := p.narrow(c, cards)
 	if !v.OK() || !c.Request.AsksForCards() {
 		return v
 	}
 	if len(c.Request.Asks) > 1 { // for a single container the order says which cards, not whether
-		p.order(c, &s.node)
+		p.order(c, cards)
 	}
-	_, v = p.cfg.Pack.Pack(c, &s.node)
-	return p.blame(c, &s.node, v)
+	if _, v = p.cfg.Pack.Pack(c, cards); v.OK() {
+		s.judged = c
+		return v
+	}
+	return p.blame(c, cards, v)
 }
 
 // Assign chooses the cards that the request gets on the node, if it fits and c.Purse
@@ -109,7 +125,7 @@ func (p *Pipeline) narrow(c *Cycle, n *Candidate) Verdict {
 		n.Open = append(n.Open, i)
 	}
 	for _, f := range p.cfg.Filters {
-		if v := f.Filter(c, n); !v.OK() {
+		if v := f.Filter(c, n); v.Reason != "" { // not OK, which costs a copy of v: this is the innermost loop
 			return v
 		}
 	}
@@ -117,8 +133,12 @@ func (p *Pipeline) narrow(c *Cycle, n *Candidate) Verdict {
 	return Verdict{}
 }
 
-// order puts the open cards that the card policy prefers first.
+// order puts the open cards that the card policy prefers first. A single container that
+// gets all of them or none gets the same in any order.
 func (p *Pipeline) order(c *Cycle, n *Candidate) {
+	if a := c.Request.Asks; len(a) == 1 && a[0].Count > 1 && len(n.Open) <= a[0].Count {
+		return
+	}
 	if place := p.cfg.Places[layout(c.Request.CardPolicy, p.cfg.CardLayout)]; place != nil {
 		place.Place(c, n)
 	}

@@ -112,12 +112,16 @@ func (p *Pipeline) rated(c *Cycle, n *ledger.Node, w *Weighted, s *Scratch, card
 // preferred returns the cards that the request would get on the node if there were
 // no quotas; none where it does not fit.
 func (p *Pipeline) preferred(c *Cycle, n *ledger.Node, s *Scratch) []gpu.Grant {
-	s.node = Candidate{Node: n, Open: s.node.Open[:0], Barred: s.node.Barred[:0]}
-	if v := p.narrow(c, &s.node); !v.OK() {
+	known, cards := s.judged == c && s.node.Node == n, &s.node
+	if known {
+		s.judged, cards.JudgeOnly = nil, false // what was found is used up: the order changes it
+	} else if v := p.narrow(c, s.begin(n)); !v.OK() {
 		return nil
 	}
-	p.order(c, &s.node)
-	grants, _ := p.cfg.Pack.Pack(c, &s.node)
+	if !known || len(c.Request.Asks) == 1 {
+		p.order(c, cards)
+	}
+	grants, _ := p.cfg.Pack.Pack(c, cards)
 	return grants
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -93,6 +94,22 @@ func drawRequest(t *rapid.T) *gpu.Request {
 	return r
 }
 
+// drawOutlook is what is known of what is asked for: nothing, or a few requests.
+func drawOutlook(t *rapid.T, w world) *demand.Outlook {
+	if pick(t, "nothing is learned", false, false, true) {
+		return nil
+	}
+	l := demand.New()
+	for range rapid.IntRange(0, 8).Draw(t, "seen") {
+		l.Note(drawRequest(t))
+	}
+	supply := demand.Supply{}
+	for i := range w.facts.Cards {
+		supply[demand.KindOf(&w.facts.Cards[i])]++
+	}
+	return l.Outlook(func() demand.Supply { return supply })
+}
+
 // Filter and bind take the same path, so what /filter accepted /bind accepts,
 // and the ledger takes what bind chose. The order in which a node's cards and a
 // pod's containers happen to be given makes no difference.
@@ -101,11 +118,13 @@ func TestChain(t *testing.T) {
 	pipe := Default().Pipeline()
 	rapid.Check(t, func(t *rapid.T) {
 		w, r := drawWorld(t), drawRequest(t)
+		outlook := drawOutlook(t, w)
+		asking := func(r *gpu.Request) *pipeline.Cycle { return &pipeline.Cycle{Request: r, Outlook: outlook} }
 		l := w.books()
 		r.Tenant, _ = l.Snapshot().Owner(r.Namespace)
 		n, _ := l.Snapshot().Node("n1")
-		judged := pipe.Judge(&pipeline.Cycle{Request: r}, n, &pipeline.Scratch{})
-		p, assigned := pipe.Assign(&pipeline.Cycle{Request: r}, n)
+		judged := pipe.Judge(asking(r), n, &pipeline.Scratch{})
+		p, assigned := pipe.Assign(asking(r), n)
 		if judged != assigned {
 			t.Fatalf("judged %+v, assigned %+v", judged, assigned)
 		}
@@ -127,15 +146,15 @@ func TestChain(t *testing.T) {
 		shuffled := *r
 		shuffled.Asks = rapid.Permutation(r.Asks).Draw(t, "containers in another order")
 		m, _ := w.books().Snapshot().Node("n1")
-		q, again := pipe.Assign(&pipeline.Cycle{Request: &shuffled}, m)
+		q, again := pipe.Assign(asking(&shuffled), m)
 		if again != assigned {
 			t.Fatalf("verdict %+v, in another order %+v", assigned, again)
 		}
 		if diff := cmp.Diff(p, q); diff != "" {
 			t.Fatalf("placement (-first +in another order):\n%s", diff)
 		}
-		before, _ := pipe.Rate(&pipeline.Cycle{Request: r}, n)
-		after, _ := pipe.Rate(&pipeline.Cycle{Request: &shuffled}, m)
+		before, _ := pipe.Rate(asking(r), n)
+		after, _ := pipe.Rate(asking(&shuffled), m)
 		if d := before - after; d > 1e-9 || d < -1e-9 || before < 0 || before > 100 {
 			t.Fatalf("score %v, in another order %v", before, after)
 		}

@@ -64,12 +64,12 @@ func TestPluginsOfLabelsOfWhoDoesNotCare(t *testing.T) {
 		asks gpu.Request
 		want []string
 	}{
-		"no wish":  {gpu.Request{}, []string{"spread", "thermal"}},
-		"a rack":   {gpu.Request{Rack: "r"}, []string{"spread", "topology", "thermal"}},
-		"a zone":   {gpu.Request{Zone: "z"}, []string{"spread", "topology", "thermal"}},
-		"a region": {gpu.Request{Region: "eu"}, []string{"spread", "topology", "thermal"}},
-		"training": {gpu.Request{Type: gpu.Training}, []string{"spread", "rdma", "thermal"}},
-		"a group":  {gpu.Request{Group: "g"}, []string{"spread", "topology", "rdma", "network", "thermal"}},
+		"no wish":  {gpu.Request{}, []string{"spread", "fragment", "thermal"}},
+		"a rack":   {gpu.Request{Rack: "r"}, []string{"spread", "topology", "fragment", "thermal"}},
+		"a zone":   {gpu.Request{Zone: "z"}, []string{"spread", "topology", "fragment", "thermal"}},
+		"a region": {gpu.Request{Region: "eu"}, []string{"spread", "topology", "fragment", "thermal"}},
+		"training": {gpu.Request{Type: gpu.Training}, []string{"spread", "rdma", "fragment", "thermal"}},
+		"a group":  {gpu.Request{Group: "g"}, []string{"spread", "topology", "rdma", "network", "fragment", "thermal"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

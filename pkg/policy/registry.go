@@ -9,6 +9,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/plugins/affinity"
 	"heteroflow.io/heteroflow/pkg/plugins/availability"
 	"heteroflow.io/heteroflow/pkg/plugins/binpack"
+	"heteroflow.io/heteroflow/pkg/plugins/fragment"
 	"heteroflow.io/heteroflow/pkg/plugins/gpufilter"
 	"heteroflow.io/heteroflow/pkg/plugins/load"
 	"heteroflow.io/heteroflow/pkg/plugins/network"
@@ -29,7 +30,7 @@ func alwaysOn() []string {
 }
 
 func chosen() []string {
-	return []string{spread.Name, binpack.Name, topologyaware.Name, topology.Name, nvlink.Name, rdma.Name, thermal.Name, network.Name}
+	return []string{spread.Name, binpack.Name, topologyaware.Name, topology.Name, nvlink.Name, rdma.Name, thermal.Name, network.Name, fragment.Name}
 }
 
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
@@ -48,6 +49,9 @@ func readArgs(name string, args []byte) error {
 	case thermal.Name:
 		_, err := thermal.New(args)
 		return err
+	case fragment.Name:
+		_, err := fragment.New(args)
+		return err
 	}
 	if a := string(args); a != "" && a != "{}" && a != "null" {
 		return errors.New("the plugin takes none")
@@ -60,7 +64,7 @@ func PluginNames() []string { return append(alwaysOn(), chosen()...) }
 
 // Pipeline builds the pipeline that these settings ask for. They must be valid.
 func (s Settings) Pipeline() *pipeline.Pipeline {
-	links, remote := s.nvlink(), s.rdma()
+	links, remote, fragments := s.nvlink(), s.rdma(), s.fragment()
 	c := pipeline.Config{
 		Filters: []pipeline.Filter{
 			availability.Plugin{}, tenant.Nodes{}, gpufilter.Plugin{}, affinity.Plugin{}, tenant.Cards{}, remote, links, load.Plugin{Thresholds: s.Thresholds},
@@ -73,14 +77,16 @@ func (s Settings) Pipeline() *pipeline.Pipeline {
 			{Score: topology.Plugin{}, Weight: s.share(topology.Name), Near: true},
 			{Score: remote, Weight: s.share(rdma.Name), Near: true},
 			{Score: network.Plugin{}, Weight: s.share(network.Name), Near: true},
+			{Score: fragments, Weight: s.share(fragment.Name)},
 		},
 		Places: map[gpu.Policy]pipeline.Place{
 			gpu.Binpack:       binpack.Plugin{},
 			gpu.Spread:        spread.Plugin{},
 			gpu.TopologyAware: topologyaware.Plugin{},
+			byFragments:       fragments,
 		},
 		NodeLayout: s.aware(s.usage()),
-		CardLayout: s.aware(gpu.Binpack),
+		CardLayout: s.aware(s.cards()),
 		Otherwise:  s.usage(),
 		Shortlist:  s.Shortlist,
 	}
@@ -127,6 +133,23 @@ func (s Settings) nvlink() nvlink.Plugin {
 func (s Settings) rdma() rdma.Plugin {
 	remote, _ := rdma.New(s.plugin(rdma.Name).Args) // valid, as all of the settings
 	return remote
+}
+
+// fragment returns the plugin.
+func (s Settings) fragment() fragment.Plugin {
+	p, _ := fragment.New(s.plugin(fragment.Name).Args) // valid, as all of the settings
+	return p
+}
+
+// byFragments is the card policy of the plugin fragment. A pod cannot name it.
+const byFragments gpu.Policy = fragment.Name
+
+// cards is the card policy of pods that name none.
+func (s Settings) cards() gpu.Policy {
+	if s.plugin(fragment.Name).Enabled {
+		return byFragments
+	}
+	return gpu.Binpack
 }
 
 // aware is topology-aware where it is enabled, else what there is otherwise.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPluginNames(t *testing.T) {
-	want := []string{"availability", "gpu-filter", "affinity", "tenant", "load", "resource-filter", "spread", "binpack", "topology-aware", "topology", "nvlink", "rdma", "thermal", "network"}
+	want := []string{"availability", "gpu-filter", "affinity", "tenant", "load", "resource-filter", "spread", "binpack", "topology-aware", "topology", "nvlink", "rdma", "thermal", "network", "fragment"}
 	if diff := cmp.Diff(want, PluginNames()); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}

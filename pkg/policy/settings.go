@@ -75,9 +75,9 @@ const (
 	InjectionDownwardAPI Injection = "downwardAPI"
 )
 
-// Default returns the settings that hold without a policy: spread, and what goes by
-// what nodes tell of links and of places where they do, and by what is measured where
-// it is; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
+// Default returns the settings that hold without a policy: spread, and beside it what
+// is spoiled for pods to come; what goes by what nodes tell of links and of places where
+// they do, and by what is measured where it is; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
@@ -89,6 +89,7 @@ func Default() Settings {
 			{Name: "rdma", Enabled: true, Weight: 1},
 			{Name: "thermal", Enabled: true, Weight: 1},
 			{Name: "network", Enabled: true, Weight: 1},
+			{Name: "fragment", Enabled: true, Weight: 1},
 		},
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
 		MemoryScale: One,

@@ -16,6 +16,7 @@ import (
 	extender "k8s.io/kube-scheduler/extender/v1"
 
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -62,6 +63,7 @@ func extenderOf(books *ledger.Ledger) http.Handler {
 	api := passing{books}
 	return server.New(server.Config{
 		Engine: engine.New(engine.Config{
+			Demand: demand.New(),
 			Ledger: books, Now: time.Now, Pipeline: func() *pipeline.Pipeline { return pipe },
 			Pods: api, Binder: api, Wait: time.Second, Readback: time.Second,
 		}),

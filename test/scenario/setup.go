@@ -40,6 +40,7 @@ func Setups() []Setup {
 const heterogeneous = `
 plugins:
 - {name: topology, enabled: false}
+- {name: fragment, enabled: false}
 - {name: binpack, enabled: true, weight: 0.4}
 - {name: thermal, enabled: true, weight: 0.35}
 - {name: network, enabled: true, weight: 0.25}
@@ -51,6 +52,7 @@ plugins:
 const tuned = `
 plugins:
 - {name: topology, enabled: false}
+- {name: fragment, enabled: false}
 - {name: binpack, enabled: true, weight: 0.4}
 - {name: thermal, enabled: true, weight: 0.35, args: {fullScoreTemperature: 30}}
 - {name: network, enabled: true, weight: 0.25}

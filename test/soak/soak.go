@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -103,6 +104,7 @@ func newRun(seed uint64) *run {
 	r.server = newServer(r.truth, rand.New(rand.NewPCG(seed, 1)))
 	pipe := policy.Default().Pipeline()
 	r.engine = engine.New(engine.Config{
+		Demand: demand.New(),
 		Ledger: r.ledger, Pipeline: func() *pipeline.Pipeline { return pipe }, Pods: r.server, Binder: r.server, Now: r.now,
 		Wait: 50 * time.Millisecond, Readback: readback, Retry: 50 * time.Millisecond, Linger: grace,
 	})

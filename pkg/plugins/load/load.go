@@ -47,14 +47,20 @@ func (p Plugin) Filter(_ *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdic
 	}
 	for _, i := range n.Open {
 		card := &n.Node.Cards[i]
-		if card.Used.Exclusive {
-			continue // nobody gets it anyhow, and most of what is busy is of this kind
-		}
-		if v := p.card(card); !v.OK() {
-			n.Bar(i, v)
+		// Nobody gets a card that is held whole, and most of what is busy is of this kind.
+		if !card.Used.Exclusive && p.busy(card) {
+			n.Bar(i, p.card(card))
 		}
 	}
 	return pipeline.Verdict{}
+}
+
+// busy reports whether card has a verdict, for less than what making one costs: this
+// runs for every card of the cluster.
+func (p *Plugin) busy(c *ledger.Card) bool {
+	t, r := &p.Thresholds, &c.Reading
+	return reached(r.Temperature, t.GPUTemperature) || reached(r.Utilisation, t.GPUUtilisation) ||
+		t.GPUMemory > 0 && r.MemoryUsed.Known && c.Memory > 0 && r.MemoryUsed.Value*100 >= t.GPUMemory*int64(c.Memory)
 }
 
 func (p Plugin) node(r *ledger.Readings) pipeline.Verdict {

@@ -73,3 +73,30 @@ func TestNoMemory(t *testing.T) {
 		t.Errorf("barred: %+v", c.Barred)
 	}
 }
+
+// What is asked first, for less, says of every card what its verdict says.
+func TestBusyAgreesWithTheVerdict(t *testing.T) {
+	figures := []gpu.Figure{{}, {Value: 1000}, gpu.Measured(-7), gpu.Measured(0), gpu.Measured(1), gpu.Measured(94), gpu.Measured(95), gpu.Measured(949), gpu.Measured(950), gpu.Measured(1200)}
+	tried := map[bool]int{}
+	for _, threshold := range []int64{0, 1, 95, 100} {
+		p := Plugin{Thresholds{GPUMemory: threshold, GPUUtilisation: threshold, GPUTemperature: threshold}}
+		for _, size := range []gpu.MiB{0, 1, 1000, 1001} {
+			for _, memory := range figures {
+				for _, other := range figures {
+					c := &ledger.Card{Card: gpu.Card{Memory: size}, Reading: gpu.Reading{MemoryUsed: memory, Utilisation: other}}
+					for range 2 {
+						verdict := p.card(c)
+						if busy := p.busy(c); busy == verdict.OK() {
+							t.Errorf("threshold %d, %+v: busy %t, verdict %+v", threshold, c, busy, verdict)
+						}
+						tried[verdict.OK()]++
+						c.Reading.Utilisation, c.Reading.Temperature = gpu.Figure{}, other
+					}
+				}
+			}
+		}
+	}
+	if len(tried) < 2 {
+		t.Error("one of the answers was not tried")
+	}
+}

@@ -32,8 +32,13 @@ type SchedulerPolicy struct {
 
 // SchedulerPolicySpec is what the administrator wants.
 type SchedulerPolicySpec struct {
+	// Preset is what the plugins are before Plugins changes them: "packing" uses as
+	// much of the cluster as possible, "heterogeneous" weighs fit, temperature and
+	// nearness. Left out: the defaults.
+	Preset string `json:"preset,omitempty"`
+
 	// Plugins changes plugins by name. A plugin that is not listed keeps its
-	// default; no plugin is listed twice.
+	// default, or what it is in the preset; no plugin is listed twice.
 	Plugins []PluginPolicy `json:"plugins,omitempty"`
 
 	// MemoryReserve is kept free of slices on every card, for the driver and
