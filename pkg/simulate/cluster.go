@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 
+	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/plugins/fragment"
 	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
@@ -14,6 +16,7 @@ import (
 type cluster struct {
 	ledger  *ledger.Ledger
 	pipe    *pipeline.Pipeline
+	learner *demand.Learner
 	nodes   int
 	known   map[Shape]*memory
 	changed []int // the places of nodes in a snapshot, in the order in which they changed
@@ -22,7 +25,10 @@ type cluster struct {
 
 // newCluster returns the empty cluster, its nodes named by their rank.
 func newCluster(nodes []Node, rank []int, pipe *pipeline.Pipeline) *cluster {
-	c := &cluster{ledger: ledger.New(tenancy.Separate{}), pipe: pipe, nodes: len(nodes), known: map[Shape]*memory{}}
+	c := &cluster{
+		ledger: ledger.New(tenancy.Separate{}), pipe: pipe, learner: demand.New(),
+		nodes: len(nodes), known: map[Shape]*memory{},
+	}
 	for i := range nodes {
 		c.ledger.SetNode(facts(&nodes[i], rank[i]))
 	}
@@ -34,7 +40,8 @@ func newCluster(nodes []Node, rank []int, pipe *pipeline.Pipeline) *cluster {
 // have a part in a score it is asked for each time.
 type memory struct {
 	request gpu.Request
-	seen    int // how many changes have been looked at
+	seen    int             // how many changes have been looked at
+	outlook *demand.Outlook // at that look
 	said    []said
 }
 
@@ -42,8 +49,13 @@ type memory struct {
 type said struct {
 	version uint64 // of the node
 	fits    bool
-	own     pipeline.Base // if it fits
+	outlook *demand.Outlook
+	own     pipeline.Base // under that outlook, if it fits
 }
+
+// note learns that a pod of that shape has come. It is once for each pod, before the
+// first try to place it.
+func (c *cluster) note(s Shape) { c.learner.Note(&c.memory(s).request) }
 
 // place has the pod of that ID placed on the node that is rated best, the first of
 // several. It is false where it fits none.
@@ -52,7 +64,7 @@ func (c *cluster) place(s Shape, id gpu.PodID) (bool, error) {
 	request := m.request
 	request.Pod, request.Name = id, string(id)
 	snapshot := c.ledger.Snapshot()
-	cycle := c.cycle(&request)
+	cycle := c.cycle(&request, snapshot)
 	c.look(m, cycle, snapshot)
 	best := c.best(m, cycle, snapshot)
 	if best < 0 {
@@ -81,8 +93,12 @@ func (c *cluster) end(id gpu.PodID) {
 	}
 }
 
-func (c *cluster) cycle(r *gpu.Request) *pipeline.Cycle {
-	return &pipeline.Cycle{Request: r, Nodes: c.nodes}
+// cycle is a decision about the request, under the outlook of now.
+func (c *cluster) cycle(r *gpu.Request, in ledger.Snapshot) *pipeline.Cycle {
+	nodes := fragment.Nodes{Snapshot: in}
+	c.learner.Outlook(nodes.Supply)
+	c.learner.Survey(nodes)
+	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Outlook(nodes.Supply)}
 }
 
 func (c *cluster) memory(s Shape) *memory {
@@ -94,11 +110,13 @@ func (c *cluster) memory(s Shape) *memory {
 	return m
 }
 
-// look judges the nodes anew that have changed since the last look.
+// look judges the nodes anew that have changed since the last look; all of them under
+// another outlook.
 func (c *cluster) look(m *memory, cycle *pipeline.Cycle, s ledger.Snapshot) {
 	changed := c.changed[m.seen:]
 	m.seen = len(c.changed)
-	if first := m.said[0].version == 0; first || len(changed) > c.nodes {
+	if m.outlook != cycle.Outlook || len(changed) > c.nodes {
+		m.outlook = cycle.Outlook
 		for place := range m.said {
 			c.judge(&m.said[place], cycle, s.At(place))
 		}
@@ -110,12 +128,13 @@ func (c *cluster) look(m *memory, cycle *pipeline.Cycle, s ledger.Snapshot) {
 }
 
 func (c *cluster) judge(at *said, cycle *pipeline.Cycle, n *ledger.Node) {
-	if at.version == n.Version {
-		return
+	anew := at.version != n.Version
+	if anew {
+		at.version = n.Version
+		at.fits = fits(cycle.Request, n) && c.pipe.Judge(cycle, n, &c.scratch).OK()
 	}
-	*at = said{version: n.Version}
-	if at.fits = fits(cycle.Request, n) && c.pipe.Judge(cycle, n, &c.scratch).OK(); at.fits {
-		at.own = c.pipe.Base(cycle, n, &c.scratch)
+	if at.fits && (anew || at.outlook != cycle.Outlook) {
+		at.outlook, at.own = cycle.Outlook, c.pipe.Base(cycle, n, &c.scratch)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 func naive(c *cluster, s Shape, id gpu.PodID) (gpu.NodeID, bool) {
 	r := request(s)
 	r.Pod, r.Name = id, string(id)
-	cycle, best, most := c.cycle(&r), (*ledger.Node)(nil), 0.0
+	cycle, best, most := c.cycle(&r, c.ledger.Snapshot()), (*ledger.Node)(nil), 0.0
 	for _, n := range c.ledger.Snapshot().Nodes() {
 		if !fits(&r, n) || !c.pipe.Judge(cycle, n, &pipeline.Scratch{}).OK() {
 			continue
@@ -55,6 +55,8 @@ func TestPlaceIsAsIfNothingWereRemembered(t *testing.T) {
 						plain.ledger.Release(gone)
 					}
 					s := trace.Pods[r.Intn(len(trace.Pods))].Shape
+					ours.note(s)
+					plain.note(s)
 					placed, err := ours.place(s, id)
 					if err != nil {
 						t.Fatal(err)
@@ -141,7 +143,7 @@ func TestJudgeIsTheRuleOfTheBook(t *testing.T) {
 		s := trace.Pods[r.Intn(len(trace.Pods))].Shape
 		request := request(s)
 		for id, n := range c.ledger.Snapshot().Nodes() {
-			got := fits(&request, n) && c.pipe.Judge(c.cycle(&request), n, &pipeline.Scratch{}).OK()
+			got := fits(&request, n) && c.pipe.Judge(c.cycle(&request, c.ledger.Snapshot()), n, &pipeline.Scratch{}).OK()
 			if want := fitsByTheBook(s, n); got != want {
 				t.Fatalf("%s on %s, a %s: %v, want %v", s, id, n.Cards[0].Model, got, want)
 			}

@@ -32,6 +32,7 @@ func Replay(t *Trace, a Arrivals, p Policy) (Run, error) {
 	for i := range a.Pods {
 		s := a.Pods[i].Shape
 		arrived += s.Demand()
+		c.note(s)
 		placed, err := c.place(s, gpu.PodID(strconv.Itoa(i)))
 		if err != nil {
 			return run, err

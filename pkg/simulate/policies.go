@@ -39,8 +39,9 @@ func PolicyNames() []string { return []string{"packing", "default", "fgd", "best
 
 func named(name string) (Policy, bool) {
 	switch name {
-	case "packing":
-		return Ours(name, packing()), true
+	case policy.Packing, policy.Heterogeneous:
+		s, _ := policy.Preset(name)
+		return Ours(name, s), true
 	case "default":
 		return Ours(name, policy.Default()), true
 	case "fgd":
@@ -59,18 +60,4 @@ func named(name string) (Policy, bool) {
 		}}, true
 	}
 	return Policy{}, false
-}
-
-// packing are the settings that pack.
-func packing() policy.Settings {
-	s := policy.Default()
-	for i := range s.Plugins {
-		switch s.Plugins[i].Name {
-		case "spread":
-			s.Plugins[i].Enabled = false
-		case "binpack":
-			s.Plugins[i].Enabled = true
-		}
-	}
-	return s
 }

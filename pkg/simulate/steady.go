@@ -121,6 +121,7 @@ func (g *going) end() error {
 
 // come has a pod arrive.
 func (g *going) come(i int) error {
+	g.cluster.note(g.visits[i].Shape)
 	placed, err := g.try(i)
 	if err == nil && !placed {
 		g.waiting = append(g.waiting, i)

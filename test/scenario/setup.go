@@ -31,31 +31,18 @@ func Setups() []Setup {
 		{Name: "stock", What: "our filter and bind, kube-scheduler's default scores", policy: policy("shortlist: 0"), stock: true},
 		{Name: "stock-all", What: "stock, of all nodes", policy: policy("shortlist: 0"), stock: true, all: true},
 		{Name: "default", What: "ours, by the default policy"},
-		{Name: "heterogeneous", What: "ours, weighted for fragments, heat and racks", policy: policy(heterogeneous)},
+		{Name: "heterogeneous", What: "ours, by the preset for fit, heat and racks", policy: policy("preset: heterogeneous")},
 		{Name: "tuned", What: "the same, told that warm air comes in, and all nodes", policy: policy(tuned), all: true},
 	}
 }
-
-// heterogeneous weighs fragments, heat and racks, and no other nearness.
-const heterogeneous = `
-plugins:
-- {name: topology, enabled: false}
-- {name: fragment, enabled: false}
-- {name: binpack, enabled: true, weight: 0.4}
-- {name: thermal, enabled: true, weight: 0.35}
-- {name: network, enabled: true, weight: 0.25}
-`
 
 // tuned knows what idle cards are at here: where a node scores all of 100 up to 50
 // degrees, one in a hot rack that idles at 44 counts for as cool as any, and is hot
 // as soon as it has work.
 const tuned = `
+preset: heterogeneous
 plugins:
-- {name: topology, enabled: false}
-- {name: fragment, enabled: false}
-- {name: binpack, enabled: true, weight: 0.4}
 - {name: thermal, enabled: true, weight: 0.35, args: {fullScoreTemperature: 30}}
-- {name: network, enabled: true, weight: 0.25}
 `
 
 func policy(spec string) string {
