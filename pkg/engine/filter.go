@@ -36,7 +36,6 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
 	e.Learn(r)
 	state := e.view(r)
-	e.survey(state)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()

@@ -26,8 +26,8 @@ func (e *Engine) terms(in ledger.Snapshot) terms {
 	return t
 }
 
-// survey has the learner look at what there is room for: at what has changed since the
-// last look, which after a decision is a node.
+// survey has the learner look at what there is room for. All that has changed is looked
+// at, which no decision should wait for.
 func (e *Engine) survey(in ledger.Snapshot) {
 	if e.cfg.Demand != nil {
 		e.cfg.Demand.Survey(fragment.Nodes{Snapshot: in})

@@ -95,10 +95,7 @@ func (c *cluster) end(id gpu.PodID) {
 
 // cycle is a decision about the request, under the outlook of now.
 func (c *cluster) cycle(r *gpu.Request, in ledger.Snapshot) *pipeline.Cycle {
-	nodes := fragment.Nodes{Snapshot: in}
-	c.learner.Outlook(nodes.Supply)
-	c.learner.Survey(nodes)
-	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Outlook(nodes.Supply)}
+	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Look(fragment.Nodes{Snapshot: in})}
 }
 
 func (c *cluster) memory(s Shape) *memory {
