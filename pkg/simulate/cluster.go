@@ -14,13 +14,14 @@ import (
 
 // cluster is the nodes of a trace under one policy. It belongs to one goroutine.
 type cluster struct {
-	ledger  *ledger.Ledger
-	pipe    *pipeline.Pipeline
-	learner *demand.Learner
-	nodes   int
-	known   map[Shape]*memory
-	changed []int // the places of nodes in a snapshot, in the order in which they changed
-	scratch pipeline.Scratch
+	ledger    *ledger.Ledger
+	pipe      *pipeline.Pipeline
+	learner   *demand.Learner
+	nodes     int
+	decisions int
+	known     map[Shape]*memory
+	changed   []int // the places of nodes in a snapshot, in the order in which they changed
+	scratch   pipeline.Scratch
 }
 
 // newCluster returns the empty cluster, its nodes named by their rank.
@@ -34,6 +35,10 @@ func newCluster(nodes []Node, rank []int, pipe *pipeline.Pipeline) *cluster {
 	}
 	return c
 }
+
+// decisionsASurvey is how often what there is room for is looked at. The server does so
+// four times a second, in which a busy cluster decides about ten pods.
+const decisionsASurvey = 10
 
 // memory is what is known of all nodes to one shape. As in the server, what was said
 // of a state of a node is true of it for ever, and only where members of a group
@@ -95,7 +100,11 @@ func (c *cluster) end(id gpu.PodID) {
 
 // cycle is a decision about the request, under the outlook of now.
 func (c *cluster) cycle(r *gpu.Request, in ledger.Snapshot) *pipeline.Cycle {
-	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Look(fragment.Nodes{Snapshot: in})}
+	nodes := fragment.Nodes{Snapshot: in}
+	if c.decisions++; c.decisions%decisionsASurvey == 0 {
+		c.learner.Survey(nodes)
+	}
+	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Outlook(nodes.Supply)}
 }
 
 func (c *cluster) memory(s Shape) *memory {

@@ -27,21 +27,22 @@ func Policies(names []string) ([]Policy, error) {
 	for _, name := range names {
 		p, ok := named(name)
 		if !ok {
-			return nil, fmt.Errorf("there is no policy %q; there are %s", name, strings.Join(PolicyNames(), ", "))
+			return nil, fmt.Errorf("there is no policy %q; there are %s", name, strings.Join(append(PolicyNames(), policy.Heterogeneous), ", "))
 		}
 		found = append(found, p)
 	}
 	return found, nil
 }
 
-// PolicyNames lists what Policies knows.
-func PolicyNames() []string { return []string{"packing", "default", "fgd", "bestfit", "random"} }
+// PolicyNames lists what is compared if nobody says otherwise. Policies knows other
+// presets too.
+func PolicyNames() []string { return []string{policy.Packing, "default", "fgd", "bestfit", "random"} }
 
 func named(name string) (Policy, bool) {
-	switch name {
-	case policy.Packing, policy.Heterogeneous:
-		s, _ := policy.Preset(name)
+	if s, preset := policy.Preset(name); preset && name != "" {
 		return Ours(name, s), true
+	}
+	switch name {
 	case "default":
 		return Ours(name, policy.Default()), true
 	case "fgd":

@@ -185,7 +185,7 @@ func TestRandomIsEven(t *testing.T) {
 }
 
 func TestPoliciesSayWhatThereIs(t *testing.T) {
-	const want = `there is no policy "best"; there are packing, default, fgd, bestfit, random`
+	const want = `there is no policy "best"; there are packing, default, fgd, bestfit, random, heterogeneous`
 	if _, err := Policies([]string{"fgd", "best"}); err == nil || err.Error() != want {
 		t.Errorf("Policies = %v, want %s", err, want)
 	}
