@@ -109,8 +109,12 @@ func placeAsk(views []*view, ask, count int, s *State) bool {
 
 func tightest(views []*view, ask int, rooms []Room, but uint64) (best int) {
 	best, least := -1, math.MaxInt
+	t, kind := term{}, -1
 	for i, r := range rooms {
-		t := views[r.kind].terms[ask]
+		if int(r.kind) != kind { // seldom: those of a kind stand together
+			kind = int(r.kind)
+			t = views[kind].terms[ask]
+		}
 		if !r.fits(t) || but>>i&1 != 0 {
 			continue
 		}
