@@ -54,6 +54,8 @@ type share struct {
 }
 
 func newForecast(mix []*weighted, supply Supply) *forecast {
+	kinds := byCards(supply)
+	mix = possible(mix, kinds)
 	f := &forecast{mix: mix}
 	for _, w := range mix {
 		f.weight += w.weight
@@ -69,13 +71,31 @@ func newForecast(mix []*weighted, supply Supply) *forecast {
 	f.popular = mostPopular(mix)
 	f.views.Store(&views{})
 	cards := []float64{}
-	for _, k := range byCards(supply) {
+	for _, k := range kinds {
 		if _, ok := f.add(k); ok {
 			cards = append(cards, float64(supply[k]))
 		}
 	}
 	f.prices = newPricing(mix, f.views.Load().all, cards)
 	return f
+}
+
+// possible returns what of the mix there are cards for; all of it while there are none.
+// Who asks for what is not there, as often as he likes, makes no difference to those who
+// can be served.
+func possible(mix []*weighted, kinds []Kind) []*weighted {
+	if len(kinds) == 0 {
+		return mix
+	}
+	cards := make([]gpu.Card, len(kinds))
+	for i := range kinds {
+		cards[i] = kinds[i].card()
+	}
+	return slices.DeleteFunc(slices.Clone(mix), func(w *weighted) bool {
+		return slices.ContainsFunc(w.asks, func(a gpu.Ask) bool {
+			return !slices.ContainsFunc(cards, func(c gpu.Card) bool { return w.on(&a, &c).memory != never })
+		})
+	})
 }
 
 // byCards returns the kinds there are cards of, the most common first.

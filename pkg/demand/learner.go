@@ -21,8 +21,8 @@ const (
 
 // Learner learns what is asked for.
 type Learner struct {
-	making sync.Mutex // held while an outlook is made
-	survey survey
+	looking sync.Mutex // held while an outlook is made
+	survey  survey     // guarded by looking
 
 	mu      sync.Mutex
 	seen    map[string]*weighted // guarded by mu; key of the shape -> how often
@@ -114,32 +114,56 @@ func (l *Learner) mix() []*weighted {
 	return mix
 }
 
-// Outlook returns the outlook in force. It is the same one until enough has come that
-// is new: half of what there was while that is little, later a quarter of the pods it
-// takes to forget half. To make one takes some milliseconds; meanwhile others get the
-// one before. The supply is asked for then alone.
+// Outlook returns the outlook in force. Only the first is made here: of many shapes and
+// kinds of cards one takes up to half a second, which no decision should wait for. The
+// supply is asked for then alone.
 func (l *Learner) Outlook(supply func() Supply) *Outlook {
+	if o, _ := l.current(); o != nil {
+		return o
+	}
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	if o, _ := l.current(); o != nil { // somebody was faster
+		return o
+	}
+	o := l.picture(supply())
+	l.enforce(o)
+	return o
+}
+
+// Look has the outlook in force go by what there is room for now, and by what is asked
+// for once enough has come that is new: half of what there was while that is little,
+// later a quarter of the pods it takes to forget half. It is the same one if nothing
+// comes of that. Decisions go on with the one before. Of nodes that have not changed
+// since the last time nothing is asked.
+func (l *Learner) Look(c Cluster) *Outlook {
+	l.looking.Lock()
+	defer l.looking.Unlock()
 	o, due := l.current()
-	switch {
-	case !due:
-		return o
-	case o == nil:
-		l.making.Lock()
-	case !l.making.TryLock():
-		return o
+	if due {
+		o = l.picture(c.Supply())
 	}
-	defer l.making.Unlock()
-	if o, due := l.current(); !due { // somebody was faster
-		return o
+	l.survey.count(o, c)
+	if scarce := l.survey.scarce(); !slices.Equal(scarce, o.scarce) {
+		o = o.outlook(scarce)
 	}
+	l.enforce(o)
+	return o
+}
+
+// picture returns an outlook on what has been seen so far.
+func (l *Learner) picture(s Supply) *Outlook {
 	l.mu.Lock()
-	mix, noted := l.mix(), l.noted
+	mix := l.mix()
+	l.due = l.noted + min(halfLife/4, max(1, l.noted/2))
 	l.mu.Unlock()
-	o = newForecast(mix, supply()).outlook(nil)
+	return newForecast(mix, s).outlook(nil)
+}
+
+func (l *Learner) enforce(o *Outlook) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.outlook, l.due = o, noted+min(halfLife/4, max(1, noted/2))
-	return o
+	l.outlook = o
 }
 
 func (l *Learner) current() (o *Outlook, due bool) {

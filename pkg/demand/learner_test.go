@@ -114,12 +114,20 @@ func TestOrderMakesNoDifference(t *testing.T) {
 }
 
 // The outlook stays until enough is new: half as much again, and later a quarter of
-// what it takes to forget half.
+// what it takes to forget half. No decision waits for another one.
 func TestOutlookStays(t *testing.T) {
 	l := New()
 	asked := 0
+	supply := func() Supply { asked++; return nil }
 	outlook := func() *Outlook {
-		return l.Outlook(func() Supply { asked++; return nil })
+		before := l.Outlook(supply)
+		if o := l.Look(counting{supply: supply}); o != before {
+			if l.Outlook(supply) != o {
+				t.Fatal("the outlook that is made is not in force")
+			}
+			return o
+		}
+		return before
 	}
 	var made []int
 	last := outlook()
@@ -145,6 +153,15 @@ func TestOutlookStays(t *testing.T) {
 		t.Errorf("%d outlooks for %d pods", len(made), 3*halfLife)
 	}
 }
+
+// counting is no nodes, with a supply.
+type counting struct {
+	Nodes
+	supply func() Supply
+}
+
+func (counting) Len() int         { return 0 }
+func (c counting) Supply() Supply { return c.supply() }
 
 // Before anything was seen whole cards and parts of them are expected, so that what
 // breaks up a node costs something.
@@ -174,7 +191,10 @@ func TestConcurrently(t *testing.T) {
 			for i := range 300 {
 				w := usual()[random.IntN(len(usual()))]
 				l.Note(w.r)
-				o := l.Look(c)
+				o := l.Outlook(c.Supply)
+				if i%3 == 0 {
+					o = l.Look(c)
+				}
 				if r, ok := o.Room(&other, false, gpu.MiB(i), 50); !ok || int(r.memory) != min(i, full-1) {
 					t.Errorf("room %+v, %v for %d MiB", r, ok, i)
 				}

@@ -3,7 +3,6 @@ package demand
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
@@ -66,18 +65,9 @@ type Cluster interface {
 	Supply() Supply
 }
 
-// Look returns the outlook in force on the cluster as it is now: Outlook, gone by
-// Survey.
-func (l *Learner) Look(c Cluster) *Outlook {
-	l.Outlook(c.Supply)
-	l.Survey(c)
-	return l.Outlook(c.Supply)
-}
-
 // survey counts the places for large shapes.
 type survey struct {
-	mu    sync.Mutex
-	of    *forecast  // guarded by mu, as all below; what was counted for
+	of    *forecast  // what was counted for
 	large []int      // shapes, by their places in the mix
 	nodes []surveyed // by their places
 	total []int      // places for each of large
@@ -88,29 +78,6 @@ type surveyed struct {
 	version uint64
 	idle    int32
 	places  [mostLarge]uint16
-}
-
-// Survey looks at what there is room for, and has the outlook in force go by it. Of
-// nodes that have not changed since the last time it asks nothing. Another at the same
-// time has nothing to do.
-func (l *Learner) Survey(nodes Nodes) {
-	l.mu.Lock()
-	o := l.outlook
-	l.mu.Unlock()
-	if o == nil || !l.survey.mu.TryLock() {
-		return
-	}
-	defer l.survey.mu.Unlock()
-	l.survey.count(o, nodes)
-	scarce := l.survey.scarce()
-	if slices.Equal(scarce, o.scarce) {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.outlook == o {
-		l.outlook = o.outlook(scarce)
-	}
 }
 
 // count brings the survey up to date.

@@ -104,7 +104,7 @@ func TestScarceByHand(t *testing.T) {
 		t.Fatalf("scarce before anybody has looked: %+v", o.scarce)
 	}
 	price := func() float64 {
-		l.Survey(c)
+		l.Look(c)
 		o = l.Outlook(nil)
 		if len(o.scarce) == 0 {
 			return 0
@@ -198,7 +198,7 @@ func TestNothingIsScarce(t *testing.T) {
 	}
 	l := learned(wish{request(0, whole(1)), 990}, wish{request(0, whole(4)), 10})
 	o := l.Outlook(c.Supply)
-	l.Survey(c)
+	l.Look(c)
 	if again := l.Outlook(nil); again != o || len(o.scarce) != 0 {
 		t.Errorf("another outlook, by which %+v are scarce", again.scarce)
 	}
@@ -252,7 +252,7 @@ func TestSurveyCountsWhatThereIs(t *testing.T) {
 				}
 			}
 			c.asked = 0
-			l.Survey(c)
+			l.Look(c)
 			if c.asked > changed {
 				t.Errorf("%d states were asked for, of %d that changed", c.asked, changed)
 			}
@@ -271,20 +271,10 @@ func TestSurveyOfWhatHasNoVersion(t *testing.T) {
 	c.add(1000, 1000).version = 0
 	l := learned(wish{request(0, whole(2)), 1})
 	l.Outlook(c.Supply)
-	l.Survey(c)
+	l.Look(c)
 	c.nodes[0].left = []gpu.MiB{1000, 1000}
-	l.Survey(c)
+	l.Look(c)
 	if c.asked != 2 || l.survey.total[0] != 1 {
 		t.Errorf("asked %d times, %d places; want 2, 1", c.asked, l.survey.total[0])
-	}
-}
-
-// Nobody has asked for an outlook yet: there is nothing to count for.
-func TestSurveyBeforeTheFirstOutlook(t *testing.T) {
-	c := &cluster{card: model("A")}
-	c.add(1000, 1000)
-	New().Survey(c)
-	if c.asked != 0 {
-		t.Errorf("%d states were asked for", c.asked)
 	}
 }

@@ -56,6 +56,38 @@ func TestCostByHand(t *testing.T) {
 	}
 }
 
+// What there are no cards for makes no difference to what others cost, however often it
+// is asked for, nor does it take places from anyone.
+func TestWhatThereIsNotMakesNoDifference(t *testing.T) {
+	a := model("A")
+	supply := Supply{KindOf(&a): 8}
+	mix := []wish{{request(0, whole(2)), 50}, {request(1000, slice(500)), 40}, {request(2000), 10}}
+	plain := newForecast(mixOf(mix...), supply)
+	for name, r := range map[string]*gpu.Request{
+		"a model":                   named(request(0, whole(8)), "X"),
+		"a slice that is too large": request(0, gpu.Ask{Count: 8, Memory: 1001}),
+		"one container of two":      request(0, whole(8), gpu.Ask{Count: 1, Memory: 1001}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := newForecast(mixOf(append(mix, wish{r, 10000})...), supply)
+			random := rand.New(rand.NewPCG(1, 1))
+			for range 200 {
+				s := anyState(random)
+				for _, w := range mix {
+					x, _ := plain.outlook(nil).Of(w.r).Cost(s)
+					y, _ := other.outlook(nil).Of(w.r).Cost(s)
+					if x != y {
+						t.Fatalf("%+v costs %v on %+v, and %v otherwise", w.r, y.Cards(), s.all(), x.Cards())
+					}
+				}
+			}
+			if x, y := plain.rivals(0, plain.large()), other.rivals(0, other.large()); x != y {
+				t.Errorf("rivals %v, %v otherwise", y, x)
+			}
+		})
+	}
+}
+
 // Who can do with any card pays for those of the kind that others name.
 func TestCostOfAKind(t *testing.T) {
 	a, b := model("A"), model("B")

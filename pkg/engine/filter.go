@@ -34,11 +34,13 @@ type Filtered struct {
 // would leave the request without a node: then who binds first has it.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
-	e.Learn(r)
 	state := e.view(r)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
+	if judge.gate.OK() {
+		e.Learn(r)
+	}
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
 		judge.look(r, state)

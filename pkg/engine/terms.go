@@ -26,16 +26,16 @@ func (e *Engine) terms(in ledger.Snapshot) terms {
 	return t
 }
 
-// survey has the learner look at what there is room for. All that has changed is looked
-// at, which no decision should wait for.
-func (e *Engine) survey(in ledger.Snapshot) {
+// look has the outlook brought up to date, which no decision should wait for.
+func (e *Engine) look(in ledger.Snapshot) {
 	if e.cfg.Demand != nil {
-		e.cfg.Demand.Survey(fragment.Nodes{Snapshot: in})
+		e.cfg.Demand.Look(fragment.Nodes{Snapshot: in})
 	}
 }
 
 // Learn counts the pod among those that are asked for, if it has not been counted yet.
-// Filter does so with every pod; it need not be told of others, but may be: of those
+// Filter does so with every pod that is let in: what a quota keeps out, however often it
+// is asked for, takes no room from anyone. It need not be told of others, but may be: of those
 // that are bound when a scheduler starts.
 func (e *Engine) Learn(r *gpu.Request) {
 	if e.cfg.Demand != nil && e.counted.first(r.Pod) {

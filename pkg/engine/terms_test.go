@@ -72,6 +72,9 @@ func TestOneOutlookADecision(t *testing.T) {
 			}
 		}
 		outlooks[(*saw)[0]] = true
+		c.look(c.ledger.Snapshot())
+		*saw = nil
+		c.Filter(&r, c.all())
 		before := *saw
 		*saw = nil
 		c.Filter(&r, c.all())
@@ -101,10 +104,14 @@ func TestNothingIsLearned(t *testing.T) {
 // A pod counts once, however often it is asked about, and whether or not it fits.
 func TestPodsCountOnce(t *testing.T) {
 	c, _ := learning(16, 1)
-	before := c.terms(c.ledger.Snapshot()).outlook
+	now := func() *demand.Outlook {
+		c.look(c.ledger.Snapshot())
+		return c.terms(c.ledger.Snapshot()).outlook
+	}
+	before := now()
 	r := pod("a", whole(9))
 	c.Filter(&r, c.all())
-	first := c.terms(c.ledger.Snapshot()).outlook
+	first := now()
 	if first == before {
 		t.Fatal("a new pod makes no difference") // the first does: it is all there is
 	}
@@ -112,15 +119,48 @@ func TestPodsCountOnce(t *testing.T) {
 		c.Filter(&r, c.all())
 		c.Learn(&r)
 	}
-	if c.terms(c.ledger.Snapshot()).outlook != first {
+	if now() != first {
 		t.Error("a pod that is asked about again has counted again")
 	}
 	for i := range 50 {
 		r := pod(fmt.Sprint("b", i), whole(1))
 		c.Learn(&r)
 	}
-	if c.terms(c.ledger.Snapshot()).outlook == first {
+	if now() == first {
 		t.Error("fifty new pods make no difference")
+	}
+}
+
+// What a quota or a tenant that is not active keeps out makes no difference to the others,
+// however often it comes; it counts once it is let in.
+func TestWhatIsKeptOutDoesNotCount(t *testing.T) {
+	for name, kept := range map[string]rules{
+		"by a quota": rules{}.limiting("ns", cardLimit(3)), "by a tenant that is not active": {closed: []string{"ns"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := learning(16, 8)
+			c.ledger.Govern(kept)
+			now := func() *demand.Outlook {
+				c.look(c.ledger.Snapshot())
+				return c.terms(c.ledger.Snapshot()).outlook
+			}
+			before := now()
+			for i := range 50 {
+				r := pod(fmt.Sprint("p", i), whole(4))
+				if f := c.Filter(&r, c.all()); f.Fit > 0 {
+					t.Fatal("a pod is let in")
+				}
+			}
+			if now() != before {
+				t.Error("what is kept out has counted")
+			}
+			c.ledger.Govern(rules{})
+			r := pod("p0", whole(4))
+			c.Filter(&r, c.all())
+			if now() == before {
+				t.Error("a pod that is let in at last has not counted")
+			}
+		})
 	}
 }
 

@@ -51,7 +51,7 @@ func (c cluster) mustRememberTruly(t *testing.T) {
 			r.NotCards = []gpu.CardID{"n1-d0"}
 		}
 		c.Learn(&r) // or it would learn of the pod between the two answers, once
-		c.survey(c.ledger.Snapshot())
+		c.look(c.ledger.Snapshot())
 		fresh := New(c.cfg)
 		if diff := cmp.Diff(fresh.Filter(&r, nodes), c.Filter(&r, nodes)); diff != "" {
 			t.Fatalf("step %d, %+v (-fresh +remembering):\n%s", step, r, diff)

@@ -88,7 +88,7 @@ type waker struct {
 // own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own.
 //
-// A turn also brings up to date what is known of room for requests to come.
+// A turn also brings up to date what is known of requests to come, and of room for them.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -102,7 +102,7 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 				continue
 			}
 			state := e.cfg.Ledger.Snapshot()
-			e.survey(state)
+			e.look(state)
 			e.run(ctx, w, w.next(state, e.terms(state)))
 		}
 	}

@@ -102,7 +102,7 @@ func (c *cluster) end(id gpu.PodID) {
 func (c *cluster) cycle(r *gpu.Request, in ledger.Snapshot) *pipeline.Cycle {
 	nodes := fragment.Nodes{Snapshot: in}
 	if c.decisions++; c.decisions%decisionsASurvey == 0 {
-		c.learner.Survey(nodes)
+		c.learner.Look(nodes)
 	}
 	return &pipeline.Cycle{Request: r, Nodes: c.nodes, Outlook: c.learner.Outlook(nodes.Supply)}
 }

@@ -65,7 +65,7 @@ func TestSurveySeesTheBooks(t *testing.T) {
 		return p.Score(c, s.At(0)), p.Score(c, s.At(1))
 	}
 	before, _ := score()
-	learner.Survey(Nodes{l.Snapshot()})
+	learner.Look(Nodes{l.Snapshot()})
 	after, two := score()
 	if after >= before || two <= after {
 		t.Errorf("four cards have the score %v, %v before the count; two have %v", after, before, two)
@@ -74,7 +74,7 @@ func TestSurveySeesTheBooks(t *testing.T) {
 	f := l.Snapshot().At(0).Facts
 	f.Unavailable = true
 	l.SetNode(f)
-	learner.Survey(Nodes{l.Snapshot()})
+	learner.Look(Nodes{l.Snapshot()})
 	if again, _ := score(); again <= after || again >= before {
 		t.Errorf("score %v with no place for four to lose, want between %v and %v", again, after, before)
 	}
