@@ -35,8 +35,8 @@ func (e *Engine) survey(in ledger.Snapshot) {
 }
 
 // Learn counts the pod among those that are asked for, if it has not been counted yet.
-// Filter does so with every pod; it need not be told of others, but may be: of those
-// that are bound when a scheduler starts.
+// Filter and Score do so with every pod; it need not be told of others, but may be: of
+// those that are bound when a scheduler starts.
 func (e *Engine) Learn(r *gpu.Request) {
 	if e.cfg.Demand != nil && e.counted.first(r.Pod) {
 		e.cfg.Demand.Note(r)
