@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// longestSilence is far more than kube-scheduler takes to start, and to say anything of a pod
-	// that has just come.
+	// longestSilence is far more than kube-scheduler takes to start, and to say anything
+	// of a pod that has just come.
 	longestSilence = 2 * time.Minute
 	// nomination is as long as a nominated node is kept for a pod that does not come.
 	nomination = 15 * time.Second
