@@ -86,6 +86,11 @@ quality: export PLOT ?= $(BIN)/quality.svg
 quality: ## how much of the cards gets put to use: a public trace of GPU pods (OPENB_DIR) replayed by ours and by published policies (TRACES, SEEDS, POLICIES, POLICY, PLOT); OVER_TIME=1: pods come and go
 	@mkdir -p $(BIN) && CGO_ENABLED=0 $(GO) run ./cmd/heteroflow-sim
 
+.PHONY: quality-e2e
+quality-e2e: controlplane ## a part of that trace (NODES, 300; TRACE, SEED) through a stock kube-scheduler and our extender, beside the simulator on the same pods: minutes
+	@CGO_ENABLED=0 $(GO) run ./test/quality/cmd --commit $(VERSION) $(if $(OPENB_DIR),--openb $(OPENB_DIR)) \
+		$(if $(TRACE),--trace $(TRACE)) $(if $(NODES),--nodes $(NODES)) $(if $(SEED),--seed $(SEED))
+
 .PHONY: generate
 generate: ## write all generated files anew
 	$(GO) generate ./...

@@ -33,6 +33,7 @@ const rankStep = 100
 // lets those weigh in.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
+	e.Learn(r) // who asks for no card has been through no filter of ours
 	state := e.view(r)
 	plan, _ := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)

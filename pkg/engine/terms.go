@@ -35,8 +35,9 @@ func (e *Engine) look(in ledger.Snapshot) {
 
 // Learn counts the pod among those that are asked for, if it has not been counted yet.
 // Filter does so with every pod that is let in: what a quota keeps out, however often it
-// is asked for, takes no room from anyone. It need not be told of others, but may be: of those
-// that are bound when a scheduler starts.
+// is asked for, takes no room from anyone. Score does so too, as who asks for no card has
+// been through no filter of ours. It need not be told of others, but may be: of those that
+// are bound when a scheduler starts.
 func (e *Engine) Learn(r *gpu.Request) {
 	if e.cfg.Demand != nil && e.counted.first(r.Pod) {
 		e.cfg.Demand.Note(r)

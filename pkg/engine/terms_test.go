@@ -164,6 +164,28 @@ func TestWhatIsKeptOutDoesNotCount(t *testing.T) {
 	}
 }
 
+// Who asks for no card is met by Score alone, and counts once too.
+func TestPodsWithoutCardsCount(t *testing.T) {
+	c, _ := learning(16, 1)
+	outlook := func(name string) *demand.Outlook {
+		r := pod(name)
+		r.CPU = 4000
+		c.Score(&r, c.all())
+		c.look(c.ledger.Snapshot())
+		return c.terms(c.ledger.Snapshot()).outlook
+	}
+	before := c.terms(c.ledger.Snapshot()).outlook
+	first := outlook("a")
+	if first == before {
+		t.Fatal("a new pod makes no difference") // the first does: it is all there is
+	}
+	for range 50 {
+		if outlook("a") != first {
+			t.Fatal("a pod that is rated again has counted again")
+		}
+	}
+}
+
 // The memory for pods that were counted is bounded. Who is asked about again now and
 // then is never counted again; who is not may be, at last.
 func TestCountedIsBounded(t *testing.T) {

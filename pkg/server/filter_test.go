@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,20 @@ func TestPodWithoutCardsPassesUntouched(t *testing.T) {
 	r.wantMetric(t, `heteroflow_filter_outcomes_total{outcome="passed"} 2`)
 	if notes := r.notes.read(); len(notes) != 0 {
 		t.Errorf("its owner was told %q", notes)
+	}
+}
+
+// Where pods without cards are sent here they pass, and are rated like others.
+func TestPodWithoutCardsIsRated(t *testing.T) {
+	r := newRig(newCluster(map[gpu.NodeID]int{"a": 1, "b": 4}))
+	args := extender.ExtenderArgs{Pod: newPod("cpu", 0), NodeNames: names("b", "a", "full")}
+	if got := askFilter(t, r, args); !slices.Equal(*got.NodeNames, *args.NodeNames) {
+		t.Errorf("names %v, want %v", *got.NodeNames, *args.NodeNames)
+	}
+	scores := ask[extender.HostPriorityList](t, r.extender, "/score", args)
+	want := extender.HostPriorityList{{Host: "b", Score: 400}, {Host: "a", Score: 100}, {Host: "full"}}
+	if diff := cmp.Diff(want, scores); diff != "" {
+		t.Errorf("scores (-want +got):\n%s", diff)
 	}
 }
 

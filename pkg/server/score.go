@@ -8,6 +8,9 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
+// score rates the nodes, for who asks for no card too: the processors it takes may be
+// those that somebody with cards will need. kube-scheduler asks about such pods only
+// where its configuration has them sent here, and has its answer at all times.
 func (s *Server) score(w http.ResponseWriter, r *http.Request, t turn) {
 	pod, nodes, err := question(w, r)
 	if err != nil {
@@ -16,7 +19,7 @@ func (s *Server) score(w http.ResponseWriter, r *http.Request, t turn) {
 	}
 	request, err := s.cfg.Decode(pod)
 	switch {
-	case err != nil || !request.AsksForCards():
+	case err != nil, t.not != "" && !request.AsksForCards():
 		reply(w, indifferent(nodes.ids))
 	case t.not != "":
 		// The answer has no field for an error, and saying that all nodes are

@@ -25,29 +25,50 @@ type Run struct {
 
 // Replay has the pods arrive one after the other. Each is tried once, and stays.
 func Replay(t *Trace, a Arrivals, p Policy) (Run, error) {
-	c := newCluster(t.Nodes, a.Rank, p.Pipeline(t))
-	run := Run{Failed: map[Shape]int{}, First: math.NaN(), First8: math.NaN()}
-	var curve curve
-	arrived, held, capacity := 0, 0, float64(t.Capacity())
+	c, tally := newCluster(t.Nodes, a.Rank, p.Pipeline(t)), NewTally(t)
 	for i := range a.Pods {
 		s := a.Pods[i].Shape
-		arrived += s.Demand()
 		c.note(s)
 		placed, err := c.place(s, gpu.PodID(strconv.Itoa(i)))
 		if err != nil {
-			return run, err
+			return tally.Run(), err
 		}
-		now := 100 * float64(arrived) / capacity
-		if placed {
-			held += s.Demand()
-			run.Placed++
-		} else {
-			run.fail(s, now)
-		}
-		curve.add(now, 100*float64(held)/capacity)
+		tally.Add(s, placed)
 	}
-	run.Allocated = curve.means()
-	return run, nil
+	return tally.Run(), nil
+}
+
+// Tally counts what comes of arrivals, wherever they are placed.
+type Tally struct {
+	run                     Run
+	curve                   curve
+	arrived, held, capacity int
+}
+
+// NewTally returns the tally of arrivals to the nodes of the trace, none yet.
+func NewTally(t *Trace) *Tally {
+	return &Tally{run: Run{Failed: map[Shape]int{}, First: math.NaN(), First8: math.NaN()}, capacity: t.Capacity()}
+}
+
+// Add counts the next arrival, and whether it was placed.
+func (t *Tally) Add(s Shape, placed bool) {
+	t.arrived += s.Demand()
+	now := t.percent(t.arrived)
+	if placed {
+		t.held += s.Demand()
+		t.run.Placed++
+	} else {
+		t.run.fail(s, now)
+	}
+	t.curve.add(now, t.percent(t.held))
+}
+
+func (t *Tally) percent(of int) float64 { return 100 * float64(of) / float64(t.capacity) }
+
+// Run is what came of all of them so far.
+func (t *Tally) Run() Run {
+	t.run.Allocated = t.curve.means()
+	return t.run
 }
 
 func (r *Run) fail(s Shape, arrived float64) {
