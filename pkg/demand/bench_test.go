@@ -2,7 +2,10 @@ package demand
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // What is asked most often: what stays idle of a state that is not remembered.
@@ -54,6 +57,53 @@ func BenchmarkOutlook(b *testing.B) {
 	for b.Loop() {
 		newForecast(mixOf(usual()...), Supply{KindOf(&c): 100})
 	}
+}
+
+// What somebody can bring about who asks for as much that is different as he can: an
+// outlook, which is made beside the decisions, and what a place costs in it on cards
+// that are all partly used.
+func BenchmarkManyShapes(b *testing.B) {
+	for _, containers := range []int{1, 4} {
+		mix := mixOf(many(mostShapes, containers, 8)...)
+		supply := Supply{}
+		for k := range 4 {
+			c := model("A")
+			c.Usable -= gpu.MiB(100 * k)
+			supply[KindOf(&c)] = 100
+		}
+		b.Run(fmt.Sprintf("outlook, containers %d", containers), func(b *testing.B) {
+			for b.Loop() {
+				newForecast(mix, supply)
+			}
+		})
+		o := newForecast(mix, supply).outlook(nil)
+		for _, cards := range []int{8, 16, 64} {
+			s := state(96000)
+			for i := range cards {
+				s.Add(Room{memory: uint16(300 + 37*i%700), cores: uint16(300 + 59*i%700), kind: uint16(i % 4)})
+			}
+			w := o.Of(many(1, containers, 8)[0].r)
+			b.Run(fmt.Sprintf("cost, containers %d, cards %d", containers, cards), func(b *testing.B) {
+				for b.Loop() {
+					o.worths = memo{}
+					w.Cost(s)
+				}
+			})
+		}
+	}
+}
+
+// many is as many shapes as there may be, of so many containers and devices at most.
+func many(n, containers, devices int) (wishes []wish) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for i := range n {
+		asks := make([]gpu.Ask, 1+random.IntN(containers))
+		for k := range asks {
+			asks[k] = gpu.Ask{Count: 1 + random.IntN(devices), Memory: gpu.MiB(1 + random.IntN(600)), Cores: gpu.Cores(random.IntN(60))}
+		}
+		wishes = append(wishes, wish{request(gpu.MilliCPU(i), asks...), 1 + float64(random.IntN(9))})
+	}
+	return wishes
 }
 
 func BenchmarkNote(b *testing.B) {

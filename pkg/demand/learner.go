@@ -15,6 +15,8 @@ const (
 	// halfLife is how many pods it takes until one counts half. Pods of the mix that a
 	// cluster of 1,000 nodes holds at a time are about as many.
 	halfLife = 4096
+	// few pods are no more than this.
+	few = 32
 	// faded is the weight below which a shape is forgotten.
 	faded = 0.2
 )
@@ -114,19 +116,25 @@ func (l *Learner) mix() []*weighted {
 	return mix
 }
 
-// Outlook returns the outlook in force. Only the first is made here: of many shapes and
-// kinds of cards one takes up to half a second, which no decision should wait for. The
-// supply is asked for then alone.
+// Outlook returns the outlook in force. It is made here if it is the first or on few pods:
+// then each makes a difference. Later that takes up to half a second, for many shapes and
+// kinds of cards, which no decision should wait for; see Look. The supply is asked for
+// when one is made.
 func (l *Learner) Outlook(supply func() Supply) *Outlook {
-	if o, _ := l.current(); o != nil {
+	o, due := l.current()
+	switch {
+	case !due:
+		return o
+	case o == nil:
+		l.looking.Lock()
+	case l.many() || !l.looking.TryLock():
 		return o
 	}
-	l.looking.Lock()
 	defer l.looking.Unlock()
-	if o, _ := l.current(); o != nil { // somebody was faster
+	if o, due := l.current(); !due { // somebody was faster
 		return o
 	}
-	o := l.picture(supply())
+	o = l.picture(supply())
 	l.enforce(o)
 	return o
 }
@@ -158,6 +166,13 @@ func (l *Learner) picture(s Supply) *Outlook {
 	l.due = l.noted + min(halfLife/4, max(1, l.noted/2))
 	l.mu.Unlock()
 	return newForecast(mix, s).outlook(nil)
+}
+
+// many reports whether more than a few pods have been seen.
+func (l *Learner) many() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.noted > few
 }
 
 func (l *Learner) enforce(o *Outlook) {

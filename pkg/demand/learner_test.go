@@ -154,6 +154,24 @@ func TestOutlookStays(t *testing.T) {
 	}
 }
 
+// While few have come each makes a difference at once; later no decision waits for it.
+func TestFewMakeADifferenceAtOnce(t *testing.T) {
+	l := New()
+	supply := func() Supply { return nil }
+	last := l.Outlook(supply)
+	for n := 1; n <= 10*few; n++ {
+		l.Note(request(gpu.MilliCPU(n), whole(1)))
+		o := l.Outlook(supply)
+		if n <= 3 && o == last || n > few && o != last {
+			t.Errorf("pod %d: another outlook: %v", n, o != last)
+		}
+		last = o
+	}
+	if l.Look(counting{supply: supply}) == last {
+		t.Error("who looks sees nothing new")
+	}
+}
+
 // counting is no nodes, with a supply.
 type counting struct {
 	Nodes

@@ -14,6 +14,10 @@ const mostLarge = 64
 // outlook, in which nothing is true any more that was remembered of the one before.
 const priceSteps = 8
 
+// waver is by how much of a step odds may leave theirs until they are told anew: what goes
+// back and forth between two is no news.
+const waver = 0.25
+
 // scarcity is a shape for which places run out.
 type scarcity struct {
 	shape int     // in the mix
@@ -71,6 +75,7 @@ type survey struct {
 	large []int      // shapes, by their places in the mix
 	nodes []surveyed // by their places
 	total []int      // places for each of large
+	told  []int      // odds of each of large, in steps, as they were told last
 	idle  int        // thousandths of a card
 }
 
@@ -84,7 +89,7 @@ type surveyed struct {
 func (v *survey) count(o *Outlook, nodes Nodes) {
 	if v.of != o.forecast {
 		v.of, v.large, v.nodes, v.idle = o.forecast, o.large(), nil, 0
-		v.total = make([]int, len(v.large))
+		v.total, v.told = make([]int, len(v.large)), make([]int, len(v.large))
 	}
 	for i := nodes.Len(); i < len(v.nodes); i++ {
 		v.enter(i, surveyed{})
@@ -139,12 +144,20 @@ func (v *survey) scarce() (out []scarcity) {
 		if v.total[k] == 0 {
 			continue // there is nothing left to lose
 		}
-		pods := coming * v.of.rivals(shape, v.large)
-		if odds := math.Floor(tail(pods, v.total[k])*priceSteps) / priceSteps; odds > 0 {
-			out = append(out, scarcity{shape, odds * float64(v.of.items[shape].count[0])})
+		odds := priceSteps * tail(coming*v.of.rivals(shape, v.large), v.total[k])
+		if v.told[k] = retold(v.told[k], odds); v.told[k] > 0 {
+			out = append(out, scarcity{shape, float64(v.told[k]*v.of.items[shape].count[0]) / priceSteps})
 		}
 	}
 	return out
+}
+
+// retold returns the step that odds are told by, which was told before.
+func retold(step int, odds float64) int {
+	if at := float64(step); odds < at-waver || odds >= min(at+1+waver, priceSteps) {
+		return int(odds)
+	}
+	return step
 }
 
 // rivals is the share of pods that take places for that shape away: those of the

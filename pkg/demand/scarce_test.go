@@ -88,6 +88,23 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// What goes back and forth between two steps is told by one of them.
+func TestRetold(t *testing.T) {
+	for _, tc := range []struct {
+		step int
+		odds float64
+		want int
+	}{
+		{3, 3.9, 3}, {3, 4.1, 3}, {4, 3.9, 4}, {3, 4.25, 4}, {4, 3.75, 4}, {4, 3.7, 3},
+		{0, 0.9, 0}, {0, 1.2, 0}, {0, 1.25, 1}, {1, 0.8, 1}, {1, 0.7, 0},
+		{7, 7.9, 7}, {7, 8, 8}, {8, 7.8, 8}, {8, 7.7, 7}, {0, 6.5, 6}, {6, 0.1, 0},
+	} {
+		if got := retold(tc.step, tc.odds); got != tc.want {
+			t.Errorf("odds of %v steps, of which %d were told: %d, want %d", tc.odds, tc.step, got, tc.want)
+		}
+	}
+}
+
 // Three nodes of two cards; every second pod wants two. Six cards are four pods, at one
 // and a half each, two of which want two: that three or more do has the odds 1 - 5 e^-2
 // = 0.32, told as 2/8, and a place is two cards.

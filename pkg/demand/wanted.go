@@ -12,6 +12,10 @@ const (
 	// scatter pods over nodes that do alike. With it those are equal, and the first
 	// of them in order is filled before the next is begun.
 	grain = 0.12
+	// mostTrials bounds for how many cards it is found out what a device costs there:
+	// each takes the longer the more cards there are. Eight devices on eight cards are
+	// within.
+	mostTrials = 512
 )
 
 // Wanted is a request as an outlook sees it.
@@ -57,8 +61,8 @@ func (c Cost) Rank() float64 { return float64(c.grains)*(full+1) + float64(c.lef
 
 func costOf(cards float64, left int) Cost { return Cost{int(math.Round(cards / grain)), left} }
 
-// Cost returns what it costs to put the request on the node, each device of it where
-// that costs least; false where it does not fit.
+// Cost returns what it costs to put the request on the node, each device of it as best
+// says; false where it does not fit.
 func (w *Wanted) Cost(s *State) (Cost, bool) {
 	before := w.o.lost(*s)
 	after := *s
@@ -78,6 +82,12 @@ func (w *Wanted) Cost(s *State) (Cost, bool) {
 	return costOf(w.o.lost(after)-before+tolls+w.o.spoiled(s, &after, 0), after.idle()), true
 }
 
+// tries reports whether each device goes where it costs least. Of several containers, and
+// of many devices on many cards, each goes where least is left.
+func (w *Wanted) tries(s *State) bool {
+	return len(w.asks) == 1 && w.asks[0].Count*s.n*s.n <= mostTrials
+}
+
 // put puts the devices of the ask on after, and returns regret and price.
 func (w *Wanted) put(after *State, before float64, ask int) (tolls float64, ok bool) {
 	from, taken := *after, uint64(0)
@@ -93,19 +103,29 @@ func (w *Wanted) put(after *State, before float64, ask int) (tolls float64, ok b
 	return tolls, true
 }
 
-// best returns the card on which one device of the ask costs least, of those but
-// these, a bit for each.
+// best returns the card on which one device of the ask goes, of those but these, a bit for
+// each, and what it costs there.
 func (w *Wanted) best(from *State, before float64, ask int, but uint64) (at int, best Cost, ok bool) {
 	at = -1
+	tries := w.tries(from)
 	for i, r := range from.all() {
 		if but>>i&1 != 0 || !w.fits(ask, r) || at >= 0 && from.rooms[at] == r { // the last costs the same
 			continue
 		}
-		if c := w.at(from, before, ask, i); at < 0 || c.Less(best) {
+		c := w.tightness(ask, r)
+		if tries {
+			c = w.at(from, before, ask, i)
+		}
+		if at < 0 || c.Less(best) {
 			at, best = i, c
 		}
 	}
 	return at, best, at >= 0
+}
+
+// tightness is the cost that goes by what is left of the card alone.
+func (w *Wanted) tightness(ask int, r Room) Cost {
+	return Cost{left: r.less(w.term(ask, r.kind)).idle()}
 }
 
 // fits reports whether one device of the ask fits. What there is nothing left of need
@@ -132,11 +152,15 @@ func (w *Wanted) toll(ask int, r Room) (cards float64, left Room) {
 // place takes a device, and what that costs; -1 where it takes none.
 func (w *Wanted) CostAt(s *State, i int) (c Cost, ask int) {
 	for ask := range w.asks {
-		if i < s.n && w.fits(ask, s.rooms[i]) {
-			from := *s
-			from.cpu -= w.cpu
-			return w.at(&from, w.o.lost(*s), ask, i), ask
+		switch {
+		case i >= s.n || !w.fits(ask, s.rooms[i]):
+			continue
+		case !w.tries(s):
+			return w.tightness(ask, s.rooms[i]), ask
 		}
+		from := *s
+		from.cpu -= w.cpu
+		return w.at(&from, w.o.lost(*s), ask, i), ask
 	}
 	return Cost{}, -1
 }

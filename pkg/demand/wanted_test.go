@@ -409,3 +409,58 @@ func TestKindsAreBounded(t *testing.T) {
 		t.Errorf("%d kinds, want %d", n, mostKinds)
 	}
 }
+
+// However many cards and containers there are, what a place costs takes a bounded number
+// of looks at states, and each device that fits somewhere finds a place.
+func TestCostIsBounded(t *testing.T) {
+	tests := map[string]struct {
+		cards int
+		asks  []gpu.Ask
+		looks int
+	}{
+		"a device on eight cards":         {8, []gpu.Ask{slice(10)}, 1 + 8},
+		"eight devices on eight cards":    {8, []gpu.Ask{{Count: 8, Memory: 10}}, 1 + 8*8 + 1},
+		"a device on sixty-four":          {64, []gpu.Ask{slice(10)}, 2},
+		"sixty-four devices on as many":   {64, []gpu.Ask{{Count: 64, Memory: 10}}, 2},
+		"four containers of four devices": {16, []gpu.Ask{{Count: 4, Memory: 10}, {Count: 4, Memory: 11}, {Count: 4, Memory: 12}, {Count: 4, Memory: 13}}, 2},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			o := outlook(usual()...)
+			s := state(96000)
+			for i := range tc.cards {
+				s.Add(Room{memory: uint16(300 + 7*i), cores: uint16(900 - 5*i)})
+			}
+			w := o.Of(request(0, tc.asks...))
+			if _, ok := w.Cost(s); !ok {
+				t.Error("it does not fit")
+			}
+			if got := len(o.worths.now); got > tc.looks {
+				t.Errorf("%d states were looked at, want at most %d", got, tc.looks)
+			}
+			before := len(o.worths.now)
+			for i := range tc.cards {
+				if _, ask := w.CostAt(s, i); ask != 0 {
+					t.Errorf("card %d takes ask %d", i, ask)
+				}
+			}
+			if got := len(o.worths.now); got > before+tc.cards {
+				t.Errorf("%d states were looked at to order the cards", got-before)
+			}
+		})
+	}
+}
+
+// Of several containers each device goes where least is left.
+func TestSeveralContainersGoWhereItIsTightest(t *testing.T) {
+	o := outlook(usual()...)
+	w := o.Of(request(0, slice(300), slice(200)))
+	s := state(96000, 1000, 320, 600, 250)
+	at := func(i int) int { c, _ := w.CostAt(s, i); return c.left }
+	if diff := cmp.Diff([]int{700, 20, 300, 50}, []int{at(0), at(1), at(2), at(3)}); diff != "" {
+		t.Errorf("left of each card (-want +got):\n%s", diff)
+	}
+	if c, ok := w.Cost(s); !ok || c.left != 1000+20+600+50 {
+		t.Errorf("%d is left of all, %v; want 1670", c.left, ok)
+	}
+}

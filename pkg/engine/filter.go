@@ -35,12 +35,11 @@ type Filtered struct {
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
 	state := e.view(r)
+	e.meet(r, state)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
-	if judge.gate.OK() {
-		e.Learn(r)
-	}
+	judge.late = e.patient()
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
 		judge.look(r, state)

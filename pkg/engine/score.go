@@ -30,20 +30,21 @@ const rankStep = 100
 // The answer is the node's rank times rankStep: kube-scheduler breaks ties at
 // random, so two nodes never get the same, equal totals going by name. Where it
 // has soft preferences of its own for the pod it is a tenth of the total, which
-// lets those weigh in.
+// lets those weigh in. Nodes that there is no time for, see patience, have 0.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
-	e.Learn(r) // who asks for no card has been through no filter of ours
 	state := e.view(r)
+	e.meet(r, state) // who asks for no card has been through no filter of ours
 	plan, _ := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
+	judge.late = e.patient()
 	out := make([]Scored, len(nodes))
 	soft := r.SoftPreferences
 	for k, id := range nodes {
 		out[k].Node = id
 		if i, ok := plan.Place(id); ok {
-			out[k].Total = judge.total(i)
+			out[k].Total = max(0, judge.total(i))
 			soft = soft || plan.At(i).PreferNoSchedule
 		}
 	}

@@ -33,11 +33,18 @@ func (e *Engine) look(in ledger.Snapshot) {
 	}
 }
 
+// meet counts the pod unless it is kept out: what passes a quota, however often it is
+// asked for, takes no room from anyone.
+func (e *Engine) meet(r *gpu.Request, in ledger.Snapshot) {
+	if s := stand(r, in, terms{}); s.gate.OK() {
+		e.Learn(r)
+	}
+}
+
 // Learn counts the pod among those that are asked for, if it has not been counted yet.
-// Filter does so with every pod that is let in: what a quota keeps out, however often it
-// is asked for, takes no room from anyone. Score does so too, as who asks for no card has
-// been through no filter of ours. It need not be told of others, but may be: of those that
-// are bound when a scheduler starts.
+// Filter does so with every pod that is let in, and Score with who asks for no card, which has
+// been through no filter of ours. It need not be told of others, but may be: of those
+// that are bound when a scheduler starts.
 func (e *Engine) Learn(r *gpu.Request) {
 	if e.cfg.Demand != nil && e.counted.first(r.Pod) {
 		e.cfg.Demand.Note(r)

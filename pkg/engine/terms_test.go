@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -88,6 +89,61 @@ func TestOneOutlookADecision(t *testing.T) {
 	}
 	if len(outlooks) < 3 || len(outlooks) > 20 {
 		t.Errorf("%d outlooks for 40 pods", len(outlooks))
+	}
+}
+
+// slow is a score that takes that long, and is the higher the fewer cards the node has.
+type slow struct {
+	took  time.Duration
+	now   *time.Time
+	rated *int
+}
+
+func (slow) Name() string { return "slow" }
+
+func (s slow) Score(_ *pipeline.Cycle, n *ledger.Node) float64 {
+	*s.rated++
+	*s.now = s.now.Add(s.took)
+	return float64(10 - len(n.Cards))
+}
+
+// However long nodes take to be rated, an answer comes in time. It is one that fits, and
+// those after it get further, until the best of all is found.
+func TestAnswersComeInTime(t *testing.T) {
+	cards := slices.Repeat([]int{2}, 40)
+	cards[9-1] = 1 // the last by name
+	for took, rated := range map[time.Duration]int{2 * time.Millisecond: 25, 20 * time.Millisecond: some} {
+		t.Run(took.String(), func(t *testing.T) {
+			c := newCluster(cards...)
+			now, ratings := time.Unix(0, 0), 0
+			pipe := pipeline.New(pipeline.Config{
+				Pack: packing{c.cfg.Pipeline()}, Shortlist: 1,
+				Scores: []pipeline.Weighted{{Score: slow{took, &now, &ratings}, Weight: 1}},
+			})
+			cfg := c.cfg
+			cfg.Pipeline, cfg.Now = func() *pipeline.Pipeline { return pipe }, func() time.Time { return now }
+			c.cfg, c.Engine = cfg, New(cfg)
+			r := pod("a", slice(100))
+			for left := len(cards); left > 0; now = now.Add(hintLife) { // nobody comes
+				before, want := ratings, gpu.NodeID("n1")
+				if left <= rated {
+					want = "n9"
+				}
+				if f := c.Filter(&r, c.all()); len(f.Feasible) != 1 || f.Feasible[0] != want || f.Fit != len(cards) {
+					t.Errorf("feasible %v of %d, want %s", f.Feasible, f.Fit, want)
+				}
+				if got := ratings - before; got != min(rated, left) {
+					t.Fatalf("%d nodes rated, want %d", got, min(rated, left))
+				}
+				left -= rated
+			}
+			other := pod("b", slice(200))
+			for i, s := range c.Score(&other, c.all()) {
+				if (s.Total > 0) != (i < rated) {
+					t.Errorf("node %s has the score %v", s.Node, s.Total)
+				}
+			}
+		})
 	}
 }
 

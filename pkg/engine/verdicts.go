@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -43,7 +44,27 @@ type judge struct {
 	snapshot ledger.Snapshot
 	memory   *memory // nil: nothing is remembered
 	scratch  pipeline.Scratch
-	dear     prices // of nodes that a quota alone is in the way of
+	dear     prices      // of nodes that a quota alone is in the way of
+	anew     int         // nodes rated that were not remembered
+	late     func() bool // no more of those are to be rated
+}
+
+// patience is how long an answer rates nodes that it remembers nothing of, of which it
+// rates some in any case. They are remembered then, so that the next answer gets further. A thousand
+// nodes that have all changed are mostly within: it is for cards that are all in part
+// used, and for thousands of nodes at once.
+const (
+	patience = 50 * time.Millisecond
+	some     = 16
+)
+
+// unrated is the score of a node when there was no time to rate it: others come first.
+const unrated = -1
+
+// patient returns what says that the answer begun now has been long enough at it.
+func (e *Engine) patient() (late func() bool) {
+	end := e.cfg.Now().Add(patience)
+	return func() bool { return !e.cfg.Now().Before(end) }
 }
 
 // look goes on with a state of the same nodes.
@@ -94,10 +115,15 @@ func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict
 func (j *judge) total(i int) float64 {
 	n := j.snapshot.At(i)
 	_, at := j.recall(i, n)
-	if at == nil {
+	switch {
+	case at != nil && at.known&rated != 0:
+	case j.anew >= some && j.late():
+		return unrated
+	case at == nil:
+		j.anew++
 		return j.pipe.Total(j.cycle, n, &j.scratch)
-	}
-	if at.known&rated == 0 {
+	default:
+		j.anew++
 		at.known, at.own = at.known|rated, j.pipe.Base(j.cycle, n, &j.scratch)
 	}
 	return j.pipe.Complete(j.cycle, n, at.own)

@@ -36,7 +36,7 @@ func newCluster(nodes []Node, rank []int, pipe *pipeline.Pipeline) *cluster {
 	return c
 }
 
-// decisionsASurvey is how often what there is room for is looked at. The server does so
+// decisionsASurvey is how often it is looked at what is asked for and what there is room for. The server does so
 // four times a second, in which a busy cluster decides about ten pods.
 const decisionsASurvey = 10
 

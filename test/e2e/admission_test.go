@@ -160,7 +160,8 @@ func (s *scene) judgesChangesOnly() {
 	s.refused("a bad value", s.patch("old", `{"metadata":{"annotations":{"heteroflow.io/node-policy":"binpak"}}}`), "binpak")
 	s.refused("a key as a label", s.patch("old", `{"metadata":{"labels":{"heteroflow.io/priority":"5"}}}`), "heteroflow.io/priority", "metadata.annotations")
 	s.refused("what the scheduler alone writes", s.patch("old-running", `{"metadata":{"annotations":{"heteroflow.io/visible-devices-0":"GPU-of-others"}}}`), "visible-devices-0", "by the scheduler alone")
-	if got := s.count("heteroflow_admission_requests_total", `operation="validate"`) - before; got != 5 {
+	// A patch that meets another change of its pod is applied anew, and asked about anew.
+	if got := s.count("heteroflow_admission_requests_total", `operation="validate"`) - before; got < 5 || got > 6 {
 		s.Errorf("the webhook was asked %d times about 5 changes of annotations and labels", got)
 	}
 	s.remove("old", false)

@@ -4,10 +4,10 @@
 // As a score it is 100 x sigmoid(-cost), where cost is what placing the pod costs in
 // cards, as Cycle.Outlook sees it by the requests of lately; see package demand. 50
 // is a place that costs nothing; a node about which the outlook knows nothing is
-// neutral too. As a card policy it puts the card first on which one device of the
-// hardest ask costs least, then the one that is left with least; before these come those
-// that the hardest ask does not fit but another does. Without an outlook it places as
-// binpack does.
+// neutral too. As a card policy it puts the card first on which one device costs least,
+// then the one that is left with least; of several asks the one that the hardest leaves
+// least of, and before these come those that the hardest ask does not fit but another
+// does. Without an outlook it places as binpack does.
 //
 // With mode bestfit the score is a formula of the node alone: 50 for who asks for no
 // card; 100 for a whole card where enough are free, else 10; for a slice 100 less 10
