@@ -18,6 +18,8 @@ const (
 	length  = 32
 	// popular is the share of all pods whose shapes F looks at.
 	popular = 0.95
+	// most bounds those shapes, for one who asks for something else each time.
+	most = 160
 	// mostKinds bounds the kinds of cards. Of one that is beyond nothing is known.
 	mostKinds = 256
 )
@@ -137,14 +139,15 @@ func (f *forecast) draw() {
 	}
 }
 
-// mostPopular returns the shapes that come to as large a share of all.
+// mostPopular returns the shapes that come to as large a share of all, with their shares
+// among themselves.
 func mostPopular(mix []*weighted) (top []share) {
 	total, covered := 0.0, 0.0
 	for _, w := range mix {
 		total += w.weight
 	}
 	for i, w := range mix {
-		if covered >= popular*total {
+		if covered >= popular*total || i == most {
 			break
 		}
 		covered += w.weight

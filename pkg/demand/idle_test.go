@@ -147,3 +147,21 @@ func TestFragmentsOfSeveralContainers(t *testing.T) {
 		}
 	}
 }
+
+// However many shapes there are, F looks at a bounded number: the most popular, whose
+// shares come to one.
+func TestMostPopularIsBounded(t *testing.T) {
+	var wishes []wish
+	for i := range mostShapes {
+		wishes = append(wishes, wish{request(gpu.MilliCPU(i), whole(1)), 1 + float64(i)})
+	}
+	top, sum := mostPopular(mixOf(wishes...)), 0.0
+	for i, p := range top {
+		if sum += p.of; p.shape != i {
+			t.Errorf("shape %d at place %d", p.shape, i)
+		}
+	}
+	if len(top) != most || math.Abs(sum-1) > 1e-9 {
+		t.Errorf("%d shapes with shares of %v, want %d", len(top), sum, most)
+	}
+}
