@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"sigs.k8s.io/yaml"
+	"heteroflow.io/heteroflow/test/cluster"
 )
 
 // schedulerConfig is kube-scheduler's, made of the example, which stays as it is but for
@@ -12,54 +12,40 @@ import (
 // no resources; those that kube-scheduler was to ignore for its sake are then ignored by
 // name. And it goes to work without a Lease, which it would lose on a busy machine.
 func schedulerConfig(example []byte) ([]byte, error) {
-	config := map[string]any{}
-	if err := yaml.Unmarshal(example, &config); err != nil {
-		return nil, err
-	}
-	config["leaderElection"] = map[string]any{"leaderElect": false}
-	if err := sendAll(config); err != nil {
-		return nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
-	}
-	return yaml.Marshal(config)
+	return cluster.EditSchedulerConfig(example, func(raw map[string]any) error {
+		cluster.WithoutLease(raw)
+		if err := sendAll(raw); err != nil {
+			return fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+		}
+		return nil
+	})
 }
 
-func sendAll(config map[string]any) error {
-	extenders, _ := config["extenders"].([]any)
-	profiles, _ := config["profiles"].([]any)
-	if len(extenders) != 1 || len(profiles) != 1 {
-		return errors.New("want one extender and one profile")
+func sendAll(raw map[string]any) error {
+	extender, profile, err := cluster.OnlyProfile(raw)
+	if err != nil {
+		return err
 	}
-	extender, _ := extenders[0].(map[string]any)
-	profile, _ := profiles[0].(map[string]any)
 	ignored, err := ignoredResources(extender)
 	if err != nil {
 		return err
 	}
-	plugins, _ := profile["pluginConfig"].([]any)
-	for _, p := range plugins {
-		if plugin, _ := p.(map[string]any); plugin["name"] == resourcesFit {
-			return fmt.Errorf("pluginConfig: has arguments of %s already", resourcesFit)
-		}
-	}
 	delete(extender, "managedResources")
-	profile["pluginConfig"] = append(plugins, map[string]any{"name": resourcesFit, "args": map[string]any{"ignoredResources": ignored}})
-	return nil
+	return cluster.IgnoreResources(profile, ignored)
 }
 
-// resourcesFit is the plugin that counts what pods ask for.
-const resourcesFit = "NodeResourcesFit"
-
-func ignoredResources(extender map[string]any) (names []any, err error) {
+func ignoredResources(extender map[string]any) (names []string, err error) {
 	managed, _ := extender["managedResources"].([]any)
 	if len(managed) == 0 {
 		return nil, errors.New("extenders[0].managedResources: there are none")
 	}
 	for i, m := range managed {
 		resource, _ := m.(map[string]any)
-		if resource["name"] == nil || resource["ignoredByScheduler"] != true {
+		name, _ := resource["name"].(string)
+		if name == "" || resource["ignoredByScheduler"] != true {
 			return nil, fmt.Errorf("extenders[0].managedResources[%d]: want a name that is ignoredByScheduler", i)
 		}
-		names = append(names, resource["name"])
+		names = append(names, name)
 	}
 	return names, nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
@@ -68,7 +67,7 @@ type stage struct {
 }
 
 func (s *stage) run(ctx context.Context, r *Report) (err error) {
-	if s.client, err = kubernetes.NewForConfig(quick(s.cluster.Config)); err != nil {
+	if s.client, err = kubernetes.NewForConfig(cluster.Quick(s.cluster.Config)); err != nil {
 		return err
 	}
 	if err := s.start(ctx); err != nil {
@@ -196,13 +195,4 @@ func (s podServer) Create(ctx context.Context, p *corev1.Pod) (types.UID, error)
 
 func (s podServer) Delete(ctx context.Context, name string) error {
 	return s.PodInterface.Delete(ctx, name, *metav1.NewDeleteOptions(0))
-}
-
-// quick lets a client work at full speed, in the API server's own encoding.
-func quick(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 5000, 10000
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	return config
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
@@ -32,7 +31,7 @@ func (c *Config) Validate() error {
 // Run runs all setups in turn, round after round, on a cluster in which nothing
 // runs yet but its control plane.
 func Run(ctx context.Context, c *cluster.Cluster, config Config) (*Report, error) {
-	client, err := kubernetes.NewForConfig(quick(c.Config))
+	client, err := kubernetes.NewForConfig(cluster.Quick(c.Config))
 	if err != nil {
 		return nil, err
 	}
@@ -70,15 +69,6 @@ func rounds(ctx context.Context, c *cluster.Cluster, client kubernetes.Interface
 		}
 	}
 	return report, nil
-}
-
-// quick lets a client work at full speed, in the API server's own encoding.
-func quick(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 5000, 10000
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	return config
 }
 
 // minute is what stands for a minute of the cluster's own time.

@@ -1,12 +1,11 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
+	"heteroflow.io/heteroflow/test/cluster"
 )
 
 // Setup is one configuration that is tried.
@@ -68,32 +67,28 @@ func Choose(names []string) ([]Setup, error) {
 // schedulerConfig is kube-scheduler's for the setup, made of the example. In all
 // of them it goes to work without a Lease, which it would lose on a busy machine.
 func (s Setup) schedulerConfig(example []byte) ([]byte, error) {
-	config := map[string]any{}
-	if err := yaml.Unmarshal(example, &config); err != nil {
-		return nil, err
-	}
-	config["leaderElection"] = map[string]any{"leaderElect": false}
-	if s.all {
-		config["percentageOfNodesToScore"] = 100
-	}
-	if s.stock {
-		if err := withStockScores(config); err != nil {
-			return nil, fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+	return cluster.EditSchedulerConfig(example, func(raw map[string]any) error {
+		cluster.WithoutLease(raw)
+		if s.all {
+			raw["percentageOfNodesToScore"] = 100
 		}
-	}
-	return yaml.Marshal(config)
+		if !s.stock {
+			return nil
+		}
+		if err := withStockScores(raw); err != nil {
+			return fmt.Errorf("examples/kube-scheduler.yaml: %w", err)
+		}
+		return nil
+	})
 }
 
 // withStockScores has kube-scheduler rate nodes as it does out of the box, and not
 // ask the extender.
-func withStockScores(config map[string]any) error {
-	extenders, _ := config["extenders"].([]any)
-	profiles, _ := config["profiles"].([]any)
-	if len(extenders) != 1 || len(profiles) != 1 {
-		return errors.New("want one extender and one profile")
+func withStockScores(raw map[string]any) error {
+	extender, profile, err := cluster.OnlyProfile(raw)
+	if err != nil {
+		return err
 	}
-	extender, _ := extenders[0].(map[string]any)
-	profile, _ := profiles[0].(map[string]any)
 	plugins, _ := profile["plugins"].(map[string]any)
 	for _, part := range []struct {
 		of  map[string]any

@@ -75,7 +75,7 @@ func Run(ctx context.Context, c *cluster.Cluster, config Config) (*Report, error
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(quick(c.Config))
+	client, err := kubernetes.NewForConfig(cluster.Quick(c.Config))
 	if err != nil {
 		return nil, err
 	}

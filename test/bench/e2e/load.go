@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
@@ -27,15 +26,6 @@ const (
 	// perCard is how many slices a card holds: of 100 percent of its compute each takes 30.
 	perCard = 3
 )
-
-// quick lets a client work at full speed, in the API server's own encoding.
-func quick(config *rest.Config) *rest.Config {
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = 5000, 10000
-	config.ContentType = "application/vnd.kubernetes.protobuf"
-	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
-	return config
-}
 
 // nodes have processors and memory for more pods than their cards have, so that
 // only cards are short.

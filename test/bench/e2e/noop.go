@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	extender "k8s.io/kube-scheduler/extender/v1"
+
+	"heteroflow.io/heteroflow/test/cluster"
 )
 
 // Mode is how an extender that decides nothing answers /filter.
@@ -42,7 +44,7 @@ func ServeNoop(ctx context.Context, mode Mode, address, kubeconfig string) error
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfig(quick(config))
+	client, err := kubernetes.NewForConfig(cluster.Quick(config))
 	if err != nil {
 		return err
 	}

@@ -50,19 +50,12 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 
 // measure runs it and prints what came of it.
 func measure(ctx context.Context, config quality.Config, stdout io.Writer) error {
-	dir, err := os.MkdirTemp("", "heteroflow-quality-")
-	if err != nil {
+	var report *quality.Report
+	if err := cluster.Use(ctx, "quality", func(c *cluster.Cluster, _ string) (err error) {
+		report, err = quality.Run(ctx, c, config)
 		return err
-	}
-	defer os.RemoveAll(dir)
-	c, err := cluster.Start(ctx, dir)
-	if err != nil {
+	}); err != nil {
 		return err
-	}
-	defer c.Stop()
-	report, err := quality.Run(ctx, c, config)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, c.Logs(30))
 	}
 	if err := report.Faults(); err != nil {
 		return err

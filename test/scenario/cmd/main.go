@@ -36,19 +36,12 @@ func run(ctx context.Context, args []string) error {
 	}
 	config.Say("nodes=%d load=%g seeds=%d..%d length=%v wait=%v go=%s commit=%s cpus=%d", config.Floor.Nodes, config.Load,
 		config.Seed, config.Seed+uint64(config.Runs)-1, config.Length, config.Wait, runtime.Version(), commit, runtime.NumCPU())
-	dir, err := os.MkdirTemp("", "heteroflow-scenario-")
-	if err != nil {
+	var report *scenario.Report
+	if err := cluster.Use(ctx, "scenario", func(c *cluster.Cluster, _ string) (err error) {
+		report, err = scenario.Run(ctx, c, config)
 		return err
-	}
-	defer os.RemoveAll(dir)
-	c, err := cluster.Start(ctx, dir)
-	if err != nil {
+	}); err != nil {
 		return err
-	}
-	defer c.Stop()
-	report, err := scenario.Run(ctx, c, config)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, c.Logs(30))
 	}
 	if faults := report.Faults(); len(faults) > 0 {
 		return errors.New(strings.Join(faults, "\n"))

@@ -73,19 +73,12 @@ func measure(ctx context.Context, config e2e.Config) error {
 	config.Noop = func(mode e2e.Mode, address, kubeconfig string) *exec.Cmd {
 		return exec.Command(self, "noop", string(mode), address, kubeconfig)
 	}
-	dir, err := os.MkdirTemp("", "heteroflow-bench-")
-	if err != nil {
+	var report *e2e.Report
+	if err := cluster.Use(ctx, "bench", func(c *cluster.Cluster, _ string) (err error) {
+		report, err = e2e.Run(ctx, c, config)
 		return err
-	}
-	defer os.RemoveAll(dir)
-	c, err := cluster.Start(ctx, dir)
-	if err != nil {
+	}); err != nil {
 		return err
-	}
-	defer c.Stop()
-	report, err := e2e.Run(ctx, c, config)
-	if err != nil {
-		return fmt.Errorf("%w\n%s", err, c.Logs(30))
 	}
 	fmt.Println()
 	if err := report.Print(os.Stdout); err != nil {

@@ -37,18 +37,5 @@ func run(ctx context.Context, o scale.Options) error {
 	if o.Nodes < 1 || o.Pods < 1 || o.Pods > 16*o.Nodes || o.Rate < 1 {
 		return fmt.Errorf("%d nodes, %d pods, rate %d: each is at least 1, and pods at most 16 a node", o.Nodes, o.Pods, o.Rate)
 	}
-	dir, err := os.MkdirTemp("", "heteroflow-scale-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	c, err := cluster.Start(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	if err := scale.Run(ctx, c, dir, o); err != nil {
-		return fmt.Errorf("%w\n%s", err, c.Logs(20))
-	}
-	return nil
+	return cluster.Use(ctx, "scale", func(c *cluster.Cluster, dir string) error { return scale.Run(ctx, c, dir, o) })
 }
