@@ -80,13 +80,20 @@ func (b *books) enter(pod *corev1.Pod) {
 	switch {
 	case bound && err != nil:
 		b.say("pod %s: bound, but its request is invalid: %v", name(pod), err)
-	case bound && len(wanted) > 0:
+	case bound && (len(wanted) > 0 || recorded(pod)):
 		b.enterBound(pod, wanted)
 	default:
 		for _, key := range marks(pod) {
 			b.say("pod %s: has %s without being bound to cards", name(pod), key)
 		}
 	}
+}
+
+// recorded reports whether the pod says what it has got: one that asks for no card
+// says that it got none, if it was bound through the extender all the same.
+func recorded(pod *corev1.Pod) bool {
+	_, found := pod.Annotations[allocationAnnotation]
+	return found
 }
 
 func (b *books) enterBound(pod *corev1.Pod, wanted []ask) {

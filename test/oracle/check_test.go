@@ -132,6 +132,13 @@ func TestCheckReports(t *testing.T) {
 		"annotated without asking": {
 			pods(newPod("x", "p").ask(app, nil).but(func(b *build) { b.pod.Spec.NodeName = "n1" }).note("heteroflow.io/mem-limit-0", "1")),
 			[]string{"pod x/p: has heteroflow.io/mem-limit-0 without being bound to cards"}},
+		"bound by the scheduler without asking": {
+			pods(newPod("x", "p").ask(app, nil).on("n1")), nil},
+		"cards for a pod that asks for none": {
+			pods(newPod("x", "p").ask(app, nil, whole("a")).on("n1")),
+			[]string{
+				"pod x/p: container c0 has cards and asked for none",
+				"pod x/p: heteroflow.io/visible-devices-0 belongs to no container"}},
 		"bound though invalid": {
 			pods(newPod("x", "p").ask(app, limits(wholeCards, 1, sliceCores, 10), whole("a")).on("n1")),
 			[]string{"pod x/p: bound, but its request is invalid: container c0: heteroflow.io/gpu-cores with heteroflow.io/gpu"}},
