@@ -113,7 +113,9 @@ func (b *books) enterBound(pod *corev1.Pod, wanted []ask) {
 		return
 	}
 	b.judgeMarks(pod, a)
-	b.judgeTenant(pod, n, a)
+	if len(wanted) > 0 { // whose cards they are
+		b.judgeTenant(pod, n, a)
+	}
 	b.judgeGrants(pod, n, wanted, a)
 	b.judgeNUMA(pod, n, a)
 	b.judgeVisible(pod, n, wanted, a)

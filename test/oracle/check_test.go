@@ -133,7 +133,7 @@ func TestCheckReports(t *testing.T) {
 			pods(newPod("x", "p").ask(app, nil).but(func(b *build) { b.pod.Spec.NodeName = "n1" }).note("heteroflow.io/mem-limit-0", "1")),
 			[]string{"pod x/p: has heteroflow.io/mem-limit-0 without being bound to cards"}},
 		"bound by the scheduler without asking": {
-			pods(newPod("x", "p").ask(app, nil).on("n1")), nil},
+			pods(newPod("x", "p").ask(app, nil).on("n1").but(func(b *build) { b.alloc.Tenant = ""; b.encode() })), nil},
 		"cards for a pod that asks for none": {
 			pods(newPod("x", "p").ask(app, nil, whole("a")).on("n1")),
 			[]string{
