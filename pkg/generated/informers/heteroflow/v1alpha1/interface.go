@@ -10,6 +10,8 @@ import (
 type Interface interface {
 	// Epochs returns a EpochInformer.
 	Epochs() TypedEpochInformer
+	// Preemptions returns a PreemptionInformer.
+	Preemptions() TypedPreemptionInformer
 	// Tenants returns a TenantInformer.
 	Tenants() TypedTenantInformer
 }
@@ -28,6 +30,11 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 // Epochs returns a TypedEpochInformer.
 func (v *version) Epochs() TypedEpochInformer {
 	return &epochInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// Preemptions returns a TypedPreemptionInformer.
+func (v *version) Preemptions() TypedPreemptionInformer {
+	return &preemptionInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
 }
 
 // Tenants returns a TypedTenantInformer.

@@ -6,6 +6,10 @@ package v1alpha1
 // EpochLister.
 type EpochListerExpansion interface{}
 
+// PreemptionListerExpansion allows custom methods to be added to
+// PreemptionLister.
+type PreemptionListerExpansion interface{}
+
 // TenantListerExpansion allows custom methods to be added to
 // TenantLister.
 type TenantListerExpansion interface{}

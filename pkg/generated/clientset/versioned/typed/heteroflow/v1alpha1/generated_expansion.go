@@ -4,4 +4,6 @@ package v1alpha1
 
 type EpochExpansion interface{}
 
+type PreemptionExpansion interface{}
+
 type TenantExpansion interface{}

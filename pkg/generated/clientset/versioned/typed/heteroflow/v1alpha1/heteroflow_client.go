@@ -13,6 +13,7 @@ import (
 type HeteroflowV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	EpochsGetter
+	PreemptionsGetter
 	TenantsGetter
 }
 
@@ -23,6 +24,10 @@ type HeteroflowV1alpha1Client struct {
 
 func (c *HeteroflowV1alpha1Client) Epochs() EpochInterface {
 	return newEpochs(c)
+}
+
+func (c *HeteroflowV1alpha1Client) Preemptions() PreemptionInterface {
+	return newPreemptions(c)
 }
 
 func (c *HeteroflowV1alpha1Client) Tenants() TenantInterface {
