@@ -31,17 +31,20 @@ func Setups() []Setup {
 		{Name: "stock-all", What: "stock, of all nodes", policy: policy("shortlist: 0"), stock: true, all: true},
 		{Name: "default", What: "ours, by the default policy"},
 		{Name: "heterogeneous", What: "ours, by the preset for fit, heat and racks", policy: policy("preset: heterogeneous")},
-		{Name: "tuned", What: "the same, told that warm air comes in, and all nodes", policy: policy(tuned), all: true},
+		{Name: "tuned", What: "the same, told that warm air comes in, by what is spoiled for pods to come, and all nodes", policy: policy(tuned), all: true},
 	}
 }
 
 // tuned knows what idle cards are at here: where a node scores all of 100 up to 50
 // degrees, one in a hot rack that idles at 44 counts for as cool as any, and is hot
-// as soon as it has work.
+// as soon as it has work. And it goes by what is spoiled for pods to come: by the
+// published formula of fit, which the preset has, one node is as good as any other for a
+// whole card.
 const tuned = `
 preset: heterogeneous
 plugins:
 - {name: thermal, enabled: true, weight: 0.35, args: {fullScoreTemperature: 30}}
+- {name: fragment, enabled: true, weight: 0.4, args: {mode: gradient}}
 `
 
 func policy(spec string) string {
