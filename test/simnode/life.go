@@ -15,6 +15,8 @@ const (
 	End        = "simnode.test/end"
 	Hang       = "simnode.test/hang"
 	StartAfter = "simnode.test/start-after"
+	StopAfter  = "simnode.test/stop-after"
+	StopCode   = "simnode.test/stop-code"
 )
 
 // step is what the kubelet does next with a pod.
@@ -33,7 +35,7 @@ func next(pod *corev1.Pod, started, now time.Time) (step, error) {
 	case pod.DeletionTimestamp != nil && ended(pod):
 		return step{remove: true}, nil
 	case pod.DeletionTimestamp != nil:
-		return step{status: terminated(pod, corev1.PodFailed, 143, now), remove: true}, nil // 143: ended by SIGTERM
+		return stop(pod, now)
 	case ended(pod):
 		return step{}, nil
 	case started.IsZero():
@@ -74,6 +76,35 @@ func ended(pod *corev1.Pod) bool {
 // here that the containers have ended, which no real ones would have.
 func forced(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0
+}
+
+// stop ends the containers of a pod that is being deleted, or waits as long as they
+// take, within their grace. One that exits with 0 has succeeded.
+func stop(pod *corev1.Pod, now time.Time) (step, error) {
+	left, err := stopping(pod, now)
+	switch {
+	case err != nil:
+		return step{}, err
+	case left > 0:
+		return step{wait: left}, nil
+	case pod.Annotations[StopCode] == "0":
+		return step{status: terminated(pod, corev1.PodSucceeded, 0, now), remove: true}, nil
+	}
+	return step{status: terminated(pod, corev1.PodFailed, 143, now), remove: true}, nil // 143: ended by SIGTERM
+}
+
+// stopping is how much longer the containers take to stop.
+func stopping(pod *corev1.Pod, now time.Time) (left time.Duration, err error) {
+	text := pod.Annotations[StopAfter]
+	if text == "" || pod.DeletionGracePeriodSeconds == nil {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", StopAfter, err)
+	}
+	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	return pod.DeletionTimestamp.Add(min(d, grace) - grace).Sub(now), nil
 }
 
 // end lets a running pod end by itself when its annotations say so.

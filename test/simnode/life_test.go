@@ -39,6 +39,7 @@ func TestNext(t *testing.T) {
 		bound       time.Time
 		phase       corev1.PodPhase
 		deleted     bool
+		left        time.Duration // of its grace
 		forced      bool
 		want        seen
 		wantErr     bool
@@ -63,6 +64,15 @@ func TestNext(t *testing.T) {
 		"a deleted one ends, then goes": {
 			started: started, deleted: true,
 			want: seen{Phase: corev1.PodFailed, Removed: true, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 143", "main": "exit 143"}}},
+		"a slow one takes its time": {
+			annotations: says(StopAfter, "10s"), started: started, deleted: true, left: 22 * time.Second, want: seen{Wait: 2 * time.Second}},
+		"but not more than its grace": {
+			annotations: says(StopAfter, "1h"), started: started, deleted: true,
+			want: seen{Phase: corev1.PodFailed, Removed: true, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 143", "main": "exit 143"}}},
+		"one that ends well when it is told to": {
+			annotations: says(StopCode, "0"), started: started, deleted: true,
+			want: seen{Phase: corev1.PodSucceeded, Removed: true, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 0", "main": "exit 0"}}},
+		"a bad stop":                           {annotations: says(StopAfter, "late"), started: started, deleted: true, wantErr: true},
 		"a deleted one that had ended goes":    {phase: corev1.PodFailed, started: started, deleted: true, want: seen{Removed: true}},
 		"a hanging one does neither":           {annotations: says(Hang, "true"), started: started, deleted: true},
 		"one that goes by force is left alone": {started: started, deleted: true, forced: true},
@@ -83,7 +93,7 @@ func TestNext(t *testing.T) {
 				if tc.forced {
 					grace = 0
 				}
-				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now}, &grace
+				pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: now.Add(tc.left)}, &grace
 			}
 			if !tc.bound.IsZero() {
 				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, LastTransitionTime: metav1.NewTime(tc.bound)}}
