@@ -1,7 +1,8 @@
 // Command demo shows the scheduler at work: a real control plane, simulated
 // nodes of several vendors and sizes, the pods of examples/, those of three
-// tenants on a card that two of them may share, and 200 generated ones. It prints
-// where each went, with which cards, and why the others wait.
+// tenants on a card that two of them may share, 200 generated ones, and one of them
+// ended for a more urgent one. It prints where each went, with which cards, and why
+// the others wait.
 //
 // With --exit it then ends; otherwise everything stays up until it is
 // interrupted. It judges the outcome by package oracle, and fails when a card
@@ -117,6 +118,8 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 		what string
 		pods []*corev1.Pod
 	}{
+		{"two experiments that may be ended for others, on the cards of one model", experiments()},
+		{"an urgent pod for a card of that model: one of them is ended for it, and made anew to wait", urgent()},
 		{"the pods of examples/", examples},
 		{"pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", tenantPods()},
 		{fmt.Sprintf("%d generated pods", generated), generatedPods(generated)},
@@ -133,6 +136,9 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 		say("settled")
 		state.print(os.Stdout, names)
 		if err := printTenants(ctx, c, os.Stdout); err != nil {
+			return err
+		}
+		if err := printPreemptions(ctx, c, os.Stdout); err != nil {
 			return err
 		}
 		if err := state.judge(); err != nil {
