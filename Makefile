@@ -56,8 +56,11 @@ chaos: controlplane ## pods come and go for DURATION while everything around the
 	@CGO_ENABLED=0 $(GO) run ./test/chaos/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
 .PHONY: soak
-soak: ## pods of many tenants come and go for DURATION through the engine and the ledger while all rules change; the last line is the result
+soak: KILLS ?= 100
+soak: ## pods of many tenants come and go for DURATION through the engine and the ledger while all rules change; then the leader is killed KILLS times in preemptions on a real control plane (100: about 15 min; 0: not)
 	@CGO_ENABLED=0 $(GO) run ./test/soak/cmd --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+	@if [ "$(KILLS)" != 0 ]; then $(MAKE) --no-print-directory controlplane && \
+		CGO_ENABLED=0 $(GO) test -count=1 -timeout 90m -v -run '^TestRandomKillsInPreemptions$$' ./test/e2e -kills $(KILLS); fi
 
 .PHONY: scenario
 scenario: controlplane ## the same tasks by several configurations, with cards that warm up: whole cards, heat, racks; the last lines are the figures

@@ -2,14 +2,22 @@ package e2e
 
 import (
 	"bytes"
+	"context"
+	"flag"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
+	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/faults"
 )
 
@@ -23,6 +31,7 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 	f.schedules()
 	leader := f.start("first", f.behind(electing(quick)))
 	f.leads(leader)
+	lives := f.lives()
 	for _, tc := range []struct {
 		name string
 		at   faults.Match
@@ -36,24 +45,89 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 		{"made", asks(http.MethodPost, "/pods"), after},
 		{"noted", advancing, after},
 	} {
-		f.add(cards(tc.name, 1))
-		f.create(classed(on(tc.name, low(tc.name+"-low", 10, amount{wholeCards, 1}))))
-		was := f.runs(tc.name + "-low")
-		step := faults.NewStep()
-		f.proxy.On(tc.at, 1, tc.stop(step))
-		f.create(classed(on(tc.name, high(tc.name+"-high", 90, amount{wholeCards, 1}))))
-		await(f.scene, "the step "+tc.name, step.Reached)
-		leader.Kill()
-		step.Release()
-		leader = f.start("after-"+tc.name, f.behind(electing(quick)))
-		f.leads(leader)
-		f.runs(tc.name + "-high")
-		again := f.successor(was)
-		f.remove(tc.name+"-high", false)
-		if f.runs(tc.name+"-low").UID != again.UID {
-			f.Errorf("%s: there was another successor", tc.name)
+		leader = f.survives(tc.name, leader, lives, func() {
+			step := faults.NewStep()
+			f.proxy.On(tc.at, 1, tc.stop(step))
+			f.create(classed(on(tc.name, high(tc.name+"-high", 90, amount{wholeCards, 1}))))
+			await(f.scene, "the step "+tc.name, step.Reached)
+			leader.Kill()
+			step.Release()
+		})
+	}
+}
+
+// kills is how often TestRandomKillsInPreemptions kills the leader.
+var kills = flag.Int("kills", 10, "how often the leader is killed in preemptions")
+
+// TestRandomKillsInPreemptions kills the leader at any time.
+func TestRandomKillsInPreemptions(t *testing.T) {
+	f := beginFleet(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute+time.Duration(*kills)*20*time.Second)
+	t.Cleanup(stop)
+	f.ctx = ctx
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	f.must("priority classes", f.Install(f.ctx, "priorityclasses.yaml"))
+	f.schedules()
+	leader := f.start("random", electing(quick))
+	f.leads(leader)
+	lives := f.lives()
+	for i := range *kills {
+		name := fmt.Sprintf("random-%d", i)
+		leader = f.survives(name, leader, lives, func() {
+			f.create(classed(on(name, high(name+"-high", 90, amount{wholeCards, 1}))))
+			<-time.After(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
+			leader.Kill()
+		})
+	}
+}
+
+// survives has a high pod need the card of a low bare one, and the leader be killed
+// meanwhile. The next one goes on; it is returned.
+func (f *fleet) survives(name string, leader *cluster.Replica, lives func(pod string) int, killed func()) *cluster.Replica {
+	f.Helper()
+	f.add(cards(name, 1))
+	f.create(classed(on(name, low(name+"-low", 10, amount{wholeCards, 1}))))
+	was := f.runs(name + "-low")
+	killed()
+	leader = f.start("after-"+name, f.behind(electing(quick)))
+	f.leads(leader)
+	f.runs(name + "-high")
+	again := f.successor(was)
+	f.remove(name+"-high", false)
+	if f.runs(name+"-low").UID != again.UID || lives(name+"-low") != 2 {
+		f.Errorf("%s: the low pod had %d lives, want 2", name, lives(name+"-low"))
+	}
+	f.verify()
+	f.remove(name+"-low", true)
+	return leader
+}
+
+// lives follows the pods of the scene, and says how many a name has had.
+func (f *fleet) lives() (of func(pod string) int) {
+	f.Helper()
+	events, err := f.Client.CoreV1().Pods(f.ns).Watch(f.ctx, metav1.ListOptions{})
+	f.must("watch pods", err)
+	f.Cleanup(events.Stop)
+	var mu sync.Mutex
+	seen := map[string]map[types.UID]bool{} // guarded by mu
+	go func() {
+		for e := range events.ResultChan() {
+			if p, ok := e.Object.(*corev1.Pod); ok {
+				mu.Lock()
+				if seen[p.Name] == nil {
+					seen[p.Name] = map[types.UID]bool{}
+				}
+				seen[p.Name][p.UID] = true
+				mu.Unlock()
+			}
 		}
-		f.verify()
+	}()
+	return func(pod string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(seen[pod])
 	}
 }
 
