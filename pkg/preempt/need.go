@@ -36,28 +36,38 @@ func roomy(n *ledger.Node, r *gpu.Request) bool {
 
 // cards reports whether the cards may do, of which used says what is taken.
 func (d *need) cards(cards []ledger.Card, used func(i int) gpu.Use) bool {
-	alone := 0
+	var room [gpu.MostCards]gpu.Use // on the stack
+	left := room[:0]
+	for i := range cards {
+		left = append(left, used(i))
+	}
 	for i := range d.r.Asks {
-		a := &d.r.Asks[i]
-		fit := 0
-		for k := range cards {
-			if a.Suits(&cards[k].Card) && takes(&cards[k].Card, a, used(k)) {
-				fit++
-			}
-		}
-		if fit < a.Count {
+		if !d.takes(cards, left, &d.r.Asks[i]) {
 			return false
 		}
 	}
-	if d.apart == 0 {
-		return true
-	}
-	for k := range cards {
-		if used(k).Slots == 0 && d.wanted(&cards[k].Card) {
-			alone++
+	return true
+}
+
+// takes reports whether there are cards enough for the ask, beside those that the pod
+// has alone at the same time.
+func (d *need) takes(cards []ledger.Card, used []gpu.Use, a *gpu.Ask) bool {
+	own, all := 0, 0
+	for i := range cards {
+		c := &cards[i].Card
+		fit := a.Suits(c) && takes(c, a, used[i])
+		if fit {
+			own++
+		}
+		if fit || d.apart > 0 && used[i].Slots == 0 && d.wanted(c) {
+			all++
 		}
 	}
-	return alone >= d.apart
+	need := d.apart
+	if !a.Whole && a.Role != gpu.Init {
+		need += a.Count
+	}
+	return own >= a.Count && all >= need
 }
 
 // wanted reports whether a container might have the card alone.

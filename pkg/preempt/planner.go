@@ -44,7 +44,7 @@ func (p *Planner) Plan(w *World, a *Asker) (Plan, Outcome) {
 	}
 	plan, outcome := l.plan()
 	if outcome == Planned {
-		l.round.made = append(l.round.made, promise{a.Pod, plan.Placement.Node, plan.Victims})
+		l.round.promised(promise{a.Pod, plan.Placement.Node, plan.Victims})
 	}
 	return plan, outcome
 }
@@ -72,7 +72,7 @@ func newInquiry(w *World, a *Asker, k *kind) *inquiry {
 	}
 }
 
-// nowhere is the site of nodes where nobody is.
+// site is that of the node, which nobody may be on.
 func (l *inquiry) site(n *ledger.Node) *site {
 	if s := l.round.sites[n.ID]; s != nil {
 		return s

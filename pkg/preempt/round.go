@@ -39,6 +39,12 @@ type promise struct {
 	victims []Pod
 }
 
+// promised notes a plan, in the place of an earlier one for the pod.
+func (r *round) promised(p promise) {
+	r.made = slices.DeleteFunc(r.made, func(o promise) bool { return o.pod == p.pod })
+	r.made = append(r.made, p)
+}
+
 // look returns the round, in which plans that have been carried out since are known.
 func (w *World) look() *round {
 	if w.round == nil {
@@ -85,10 +91,11 @@ func newRound(w *World) *round {
 // follow takes the victims of a plan that is being carried out for pods that are ending.
 func (r *round) follow(w *World, p promise) {
 	for i := range p.victims {
-		r.going[p.victims[i].ID] = struct{}{}
-		if r.spent != nil {
-			r.spent[tenant(w, &p.victims[i])]++
+		v := &p.victims[i]
+		if _, known := r.going[v.ID]; r.spent != nil && !known {
+			r.spent[tenant(w, v)]++
 		}
+		r.going[v.ID] = struct{}{}
 	}
 	for i := range p.victims {
 		node := p.victims[i].Node

@@ -42,13 +42,24 @@ func (s *search) fits(gone []bool) bool {
 	return s.may(gone) && fits(s.trial, without(s.base, s.n.ID, s.entries, gone), s.n.ID, s.need.r)
 }
 
-// solve returns the entries that are to go, in order; none if there is no way.
+// solve returns the entries that are to go, in order: of the shortest prefix that
+// suffices those who are needed; none if there is no way.
+//
+// Who is needed at the least is found without a Trial, and one Trial tells that no
+// more are: then every larger set would do as well, so that this is what a Trial at
+// each step would come to. It is asked at each step where that is not so.
 func (s *search) solve() []entry {
-	gone := s.prefix()
+	gone := s.prefix(s.may)
 	if gone == nil {
 		return nil
 	}
-	s.spare(gone)
+	s.spare(gone, s.may)
+	if !s.fits(gone) {
+		if gone = s.prefix(s.hopefully()); gone == nil {
+			return nil
+		}
+		s.spare(gone, s.fits)
+	}
 	var left []entry
 	for i, e := range s.entries {
 		if gone[i] {
@@ -58,29 +69,36 @@ func (s *search) solve() []entry {
 	return left
 }
 
-// prefix returns the shortest prefix that suffices; nil if there is none.
-func (s *search) prefix() (gone []bool) {
-	gone = make([]bool, len(s.entries))
-	hopeful := false
-	for i := range gone {
-		gone[i] = true
-		if !s.may(gone) {
-			continue
+// hopefully is fits, but no after the first no where all going would not do.
+func (s *search) hopefully() func(gone []bool) bool {
+	asked, hope := false, false
+	return func(gone []bool) bool {
+		switch {
+		case asked && !hope || !s.may(gone):
+			return false
+		case s.fits(gone):
+			return true
+		case !asked:
+			asked, hope = true, s.fits(slices.Repeat([]bool{true}, len(gone)))
 		}
-		if s.fits(gone) {
+		return false
+	}
+}
+
+// prefix returns the shortest prefix that does; nil if there is none.
+func (s *search) prefix(does func(gone []bool) bool) []bool {
+	gone := make([]bool, len(s.entries))
+	for i := range gone {
+		if gone[i] = true; does(gone) {
 			return gone
 		}
-		if all := slices.Repeat([]bool{true}, len(gone)); !hopeful && !s.fits(all) {
-			return nil
-		}
-		hopeful = true
 	}
 	return nil
 }
 
 // spare takes out those who need not go, the last ones first, until each is needed. It
 // goes round again, as who was needed while others went might not be without them.
-func (s *search) spare(gone []bool) {
+func (s *search) spare(gone []bool, does func(gone []bool) bool) {
 	for again := true; again; {
 		again = false
 		for i := len(gone) - 1; i >= 0; i-- {
@@ -88,7 +106,7 @@ func (s *search) spare(gone []bool) {
 				continue
 			}
 			gone[i] = false
-			if s.fits(gone) {
+			if does(gone) {
 				again = true
 			} else {
 				gone[i] = true
