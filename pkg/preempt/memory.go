@@ -116,8 +116,8 @@ func (m *memory) admit(nodes int) *kind {
 }
 
 // idle is how many plans are made before a kind may be forgotten that none of them was
-// for: there may be two hundred a round.
-const idle = 400
+// for: whoever waits has had a turn by then.
+const idle = 4 * mostKinds
 
 // keyOf tells Askers apart by all that a plan for them depends on, but for who was
 // ended for them lately. Names are quoted: two may read like one.

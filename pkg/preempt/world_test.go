@@ -2,7 +2,6 @@ package preempt_test
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -214,5 +213,3 @@ func mustHold(t interface {
 		t.Fatal(err)
 	}
 }
-
-func has[T comparable](of []T, one T) bool { return slices.Contains(of, one) }
