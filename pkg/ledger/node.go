@@ -21,6 +21,7 @@ type Facts struct {
 
 	CPU    gpu.MilliCPU // allocatable
 	Memory gpu.Bytes    // allocatable
+	Pods   int          // how many pods it takes; 0 if not known
 	BootID string       // "" if not known
 
 	Location topology.Location

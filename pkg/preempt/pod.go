@@ -50,6 +50,9 @@ type Pod struct {
 
 	Phase Phase
 	Since time.Time // it has been running for so long; zero while it is not
+	// Due is when an Ending pod should have gone, its grace included; zero if not
+	// known. One that is long overdue is not waited for.
+	Due   time.Time
 	Mode  Mode
 	Grace time.Duration
 }

@@ -41,7 +41,10 @@ type Trial interface {
 	Place(in ledger.Snapshot, node gpu.NodeID) (gpu.Placement, bool)
 }
 
-// World is what a round of planning goes by. It does not change during the round.
+// World is what a round of planning goes by. It is made anew for each round, as what
+// was worked out of it is kept with it. State alone may be replaced within one: once
+// the ledger has the claim of an Asker that a plan was made for, its victims count as
+// Ending for those who come after.
 type World struct {
 	State   ledger.Snapshot
 	Pods    map[gpu.NodeID][]Pod // all that are bound there
@@ -53,6 +56,11 @@ type World struct {
 	// node whoever is there: taints, selectors, affinity to nodes.
 	Suits func(a *Asker, node gpu.NodeID) bool
 	Trial func(r *gpu.Request, in ledger.Snapshot) Trial
+	// Policy is what Trial goes by beside the state: comparable, and another value
+	// whenever it might answer otherwise. nil: nothing is remembered of its answers.
+	Policy any
+
+	round *round // nil: nothing was worked out yet
 }
 
 // Outcome is what came of planning for one Asker.
