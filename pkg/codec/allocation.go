@@ -51,14 +51,18 @@ func newAllocation(p *gpu.Placement, at time.Time, epoch int64) allocation {
 		Epoch:      epoch,
 		Containers: []allocatedCards{}, // [] and not null, for those who loop over it
 	}
-	for _, g := range p.Grants {
-		c := allocatedCards{Name: g.Container, Init: g.Role != gpu.App, Cards: make([]allocatedCard, len(g.Shares))}
-		for i, s := range g.Shares {
-			c.Cards[i] = allocatedCard{s.Vendor, s.Card, s.Index, s.Memory, s.Cores, s.Exclusive, s.Isolation}
-		}
-		a.Containers = append(a.Containers, c)
+	for i := range p.Grants {
+		a.Containers = append(a.Containers, newCards(&p.Grants[i]))
 	}
 	return a
+}
+
+func newCards(g *gpu.Grant) allocatedCards {
+	c := allocatedCards{Name: g.Container, Init: g.Role != gpu.App, Cards: make([]allocatedCard, len(g.Shares))}
+	for i, s := range g.Shares {
+		c.Cards[i] = allocatedCard{s.Vendor, s.Card, s.Index, s.Memory, s.Cores, s.Exclusive, s.Isolation}
+	}
+	return c
 }
 
 // encode returns the JSON, or what is wrong with it: nothing is written that

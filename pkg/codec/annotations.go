@@ -108,7 +108,7 @@ var wishes = [...]wish{
 		value: code(signals), absent: "`SIGTERM`",
 		yet: notYet,
 	}, {
-		key: AnnotationPreemptMode, read: judge(among("evict", "suspend")),
+		key: AnnotationPreemptMode, read: judge(among("evict", modeSuspend)),
 		value: "`evict`, `suspend`", absent: "`evict`",
 		yet: notYet,
 	}, {

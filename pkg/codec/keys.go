@@ -56,6 +56,11 @@ const (
 	AnnotationPreemptCount = own + "preempt-count"
 	AnnotationPort         = own + "port"
 
+	// Of who is ended so that another can run, and of the pod that we make in its
+	// place: the UID of that which was.
+	AnnotationPreemptedBy   = own + "preempted-by"
+	AnnotationPreemptedFrom = own + "preempted-from"
+
 	visibleDevices = own + "visible-devices-" // <n>
 	memoryLimit    = own + "mem-limit-"       // <n>
 	coreLimit      = own + "core-limit-"      // <n>
@@ -64,6 +69,9 @@ const (
 	AnnotationHAMiNode      = hami + "bind-node"
 	AnnotationHAMiAllocated = hami + "device-allocated"
 )
+
+// SchedulerName is the schedulerName of the pods that are for us.
+const SchedulerName = "heteroflow-scheduler"
 
 // Every Binding of ours puts this label on its pod.
 const (

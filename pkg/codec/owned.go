@@ -10,8 +10,11 @@ import (
 // that no author writes, by name. One that is added here is refused by the API
 // server too: the chart's policy is generated from OwnedPattern.
 var (
-	schedulerKeys = [...]string{AnnotationAllocation, AnnotationContainers, AnnotationEpoch, AnnotationPreemptCount, AnnotationPort}
-	numbered      = [...]string{visibleDevices, memoryLimit, coreLimit} // and a number
+	schedulerKeys = [...]string{
+		AnnotationAllocation, AnnotationContainers, AnnotationEpoch, AnnotationPort,
+		AnnotationPreemptCount, AnnotationPreemptedBy, AnnotationPreemptedFrom,
+	}
+	numbered = [...]string{visibleDevices, memoryLimit, coreLimit} // and a number
 
 	// For these HAMi's device plugins look, and start containers with the cards
 	// that they name (hami-protocol.md A.1, A.5, A.6).

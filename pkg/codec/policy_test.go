@@ -43,10 +43,13 @@ func TestPolicy(t *testing.T) {
 		"an empty preset": {head + `spec: {preset: ""}`, func(*policy.Settings) {}},
 		"a preset, changed": {head + "spec: {shortlist: 5, preset: packing, plugins: [{name: spread, enabled: true}, {name: fragment, weight: 3}]}", func(s *policy.Settings) {
 			*s, _ = policy.Preset(policy.Packing)
-			s.Shortlist, s.Plugins[0].Enabled, s.Plugins[len(s.Plugins)-1].Weight = 5, true, 3
+			s.Shortlist, s.Plugins[0].Enabled, s.Plugins[len(s.Plugins)-2].Weight = 5, true, 3
 		}},
 		"a mode": {head + "spec: {plugins: [{name: fragment, args: {mode: bestfit}}]}", func(s *policy.Settings) {
-			s.Plugins[len(s.Plugins)-1].Args = []byte(`{"mode":"bestfit"}`)
+			s.Plugins[len(s.Plugins)-2].Args = []byte(`{"mode":"bestfit"}`)
+		}},
+		"nobody is ended": {head + "spec: {plugins: [{name: preempt, args: {preemptStage: disabled}}]}", func(s *policy.Settings) {
+			s.Plugins[len(s.Plugins)-1].Args = []byte(`{"preemptStage":"disabled"}`)
 		}},
 		"slices' cores": {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
 	}

@@ -29,3 +29,24 @@ func ReadOfBound(annotation string) bool {
 	}
 	return injected(annotation)
 }
+
+// Victim reports whether Bound tells more of a bound pod than who it is and with whom:
+// it lets itself be ended for others, or its earlier lives were.
+func Victim(pod *corev1.Pod) bool { return preemptible(pod) || count(pod) > 0 }
+
+// ReadOfVictim reports whether Bound goes by an annotation of that key, of a pod that
+// is a Victim.
+func ReadOfVictim(annotation string) bool {
+	switch annotation {
+	case AnnotationPreemptible, AnnotationTaskType, AnnotationPreemptMode, AnnotationPreemptCount, AnnotationPreemptedFrom:
+		return true
+	}
+	return false
+}
+
+// Anywhere reports whether the volume is of a kind that every node has, whoever is on
+// it. Those kinds are all that is not read of the volumes of a pod that waits.
+func Anywhere(v *corev1.Volume) bool {
+	return v.EmptyDir != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil ||
+		v.HostPath != nil || v.NFS != nil || v.Image != nil
+}

@@ -21,6 +21,8 @@ const (
 	no       = "false"
 	training = "training"
 	required = "required"
+
+	modeSuspend = "suspend"
 )
 
 const (

@@ -18,10 +18,12 @@ import (
 // What is kept of whom:
 //   - a node: what codec.Facts goes by, and what decides whether it takes a pod
 //     at all (labels, taints);
-//   - a pod that waits for its node: what codec.Request and a Binding go by, all
-//     annotations among them, its wishes about nodes, and who has nominated which;
+//   - a pod that waits for its node: what codec.Request, codec.Asking and a Binding go
+//     by, all annotations among them, its wishes about nodes, and who has nominated
+//     which;
 //   - a bound pod: what codec.Placement goes by (of one that is ours, with whom it
-//     works), its end, and its grace period;
+//     works), its end, and its grace period; of one that may be ended for others, or
+//     whose earlier lives were, what codec.Bound goes by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
 //   - a Tenant: all but who has written which field of it.
@@ -103,6 +105,10 @@ func (s *slimmer) pod(p *corev1.Pod) corev1.Pod {
 		waiting(p, &slim)
 	} else {
 		s.bound(p, &slim)
+		if codec.Victim(p) {
+			victim(p, &slim)
+			return slim
+		}
 	}
 	if plain(&slim) {
 		slim.Status.InitContainerStatuses, slim.Status.ContainerStatuses, slim.Status.EphemeralContainerStatuses = nil, nil, nil
@@ -119,6 +125,7 @@ func waiting(p, slim *corev1.Pod) {
 	slim.Spec.TopologySpreadConstraints = p.Spec.TopologySpreadConstraints
 	slim.Spec.Priority = p.Spec.Priority
 	slim.Status.NominatedNodeName = p.Status.NominatedNodeName
+	asker(p, slim)
 }
 
 // bound adds what is read of a pod that has a node. The copy of the record that

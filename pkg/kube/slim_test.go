@@ -20,6 +20,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/policy"
+	"heteroflow.io/heteroflow/pkg/preempt"
 )
 
 // podRead is all that is read of a pod, in words.
@@ -37,6 +38,11 @@ type podRead struct {
 	Selector                  map[string]string
 	Tolerations               []corev1.Toleration
 	Nominated                 string
+	Bound                     preempt.Pod
+	Asker                     preempt.Asker
+	Asks                      bool
+	Owner                     *metav1.OwnerReference
+	Refused                   metav1.Time // when kube-scheduler has begun to find no node for it
 }
 
 func readPod(pod *corev1.Pod) podRead {
@@ -46,8 +52,20 @@ func readPod(pod *corev1.Pod) podRead {
 	}
 	r.Epoch, _ = codec.BoundIn(pod)
 	r.Doubt = fmt.Sprint(codec.Doubt(pod))
+	if codec.Victim(pod) || pod.Spec.NodeName == "" {
+		if r.Owner = metav1.GetControllerOf(pod); r.Owner != nil {
+			r.Owner.BlockOwnerDeletion = nil
+		}
+	}
 	if pod.Spec.NodeName != "" {
+		r.Bound = codec.Bound(pod)
 		return r // what it wished for is not read any more
+	}
+	r.Asker, r.Asks = codec.Asking(pod, policy.Default())
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			r.Refused = c.LastTransitionTime
+		}
 	}
 	var invalid error
 	if r.Request, invalid = codec.Request(pod, policy.Default()); invalid != nil {
@@ -96,7 +114,7 @@ func filler(seed int64) *randfill.Filler {
 			*p = oneOf(c, corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed)
 		},
 		func(t *corev1.PodConditionType, c randfill.Continue) {
-			*t = oneOf(c, corev1.PodReady, corev1.PodResizePending)
+			*t = oneOf(c, corev1.PodReady, corev1.PodResizePending, corev1.PodScheduled)
 		},
 		func(t *corev1.NodeConditionType, c randfill.Continue) {
 			*t = oneOf(c, corev1.NodeReady, corev1.NodeDiskPressure)
@@ -114,7 +132,7 @@ func filler(seed int64) *randfill.Filler {
 		},
 		func(s *corev1.PodCondition, c randfill.Continue) {
 			c.FillNoCustom(s)
-			s.Reason = oneOf(c, "Infeasible", "Deferred")
+			s.Reason = oneOf(c, "Infeasible", "Deferred", corev1.PodReasonUnschedulable)
 		},
 	)
 }
@@ -150,6 +168,21 @@ func somePod(t testing.TB, seed int64) *corev1.Pod {
 	if !choose(7) {
 		pod.Annotations = template.Annotations
 		pod.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
+	}
+	if choose(3) {
+		pod.Spec.SchedulerName = codec.SchedulerName
+		pod.Spec.SchedulingGates, pod.DeletionTimestamp, pod.Status.Phase = nil, nil, corev1.PodPending
+		pod.Status.Conditions = append(pod.Status.Conditions,
+			corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+	}
+	if choose(5) {
+		put(&pod.Annotations, codec.AnnotationPreemptible, []string{"true", "false"}[seed%2])
+		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference", "?"}[seed%3])
+		put(&pod.Annotations, codec.AnnotationPreemptMode, "suspend")
+	}
+	if choose(13) {
+		put(&pod.Annotations, codec.AnnotationPreemptCount, "1")
+		put(&pod.Annotations, codec.AnnotationPreemptedFrom, "first")
 	}
 	if choose(11) {
 		pod.Annotations = map[string]string{codec.AnnotationNUMA: "1", codec.AnnotationModel: "A100", "hami.io/numa-hnt": "1"}
@@ -222,11 +255,18 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 		count("asks", len(r.Request.Asks) > 0)
 		count("cpu", r.Placement.CPU > 0)
 		count("terminal and not ended", r.Over && !r.Ended)
+		count("lets itself be ended", r.Bound.Preemptible)
+		count("ended before", r.Bound.Count > 0)
+		count("not started", r.Bound.Phase == preempt.Scheduled && codec.Victim(somePod(t, seed)))
+		count("since", !r.Bound.Since.IsZero())
+		count("asks for somebody's end", r.Asks)
+		count("nobody is ended for it", r.Asker.Never != "")
 		n := readNode(someNode(seed))
 		count("no fault", n.Fault == "<nil>")
 		count("taints", len(n.Taints) > 0)
 	}
-	for _, name := range []string{"active", "ended", "ours", "foreign", "by label", "by owner", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints"} {
+	for _, name := range []string{"active", "ended", "ours", "foreign", "by label", "by owner", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints",
+		"lets itself be ended", "ended before", "since", "asks for somebody's end", "nobody is ended for it"} {
 		if seen[name] < someObjects/100 {
 			t.Errorf("%s: %d of %d", name, seen[name], someObjects)
 		}
@@ -296,14 +336,24 @@ func TestSlimDrops(t *testing.T) {
 	}
 }
 
-// A bound pod in the cache is a few KiB, whatever it was.
+// A bound pod in the cache is a few KiB, whatever it was, and one that may be ended for
+// others somewhat more.
 func TestBytesOfABoundPod(t *testing.T) {
-	const pods, most = 2000, 2700
+	t.Run("left alone", func(t *testing.T) { bytesOfABoundPod(t, 2700, func(*corev1.Pod) {}) })
+	t.Run("may be ended", func(t *testing.T) {
+		bytesOfABoundPod(t, 3200, func(p *corev1.Pod) { p.Annotations[codec.AnnotationPreemptible] = "true" })
+	})
+}
+
+func bytesOfABoundPod(t *testing.T, most uint64, change func(*corev1.Pod)) {
+	const pods = 2000
 	s := newSlimmer()
 	kept := make([]*corev1.Pod, 0, pods)
 	before := heap()
 	for i := range pods {
-		text, err := richPod(t, fmt.Sprintf("p-%05d", i), "GPU-a", 0).Marshal()
+		rich := richPod(t, fmt.Sprintf("p-%05d", i), "GPU-a", 0)
+		change(rich)
+		text, err := rich.Marshal()
 		if err != nil {
 			t.Fatal(err)
 		}

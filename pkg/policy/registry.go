@@ -35,7 +35,8 @@ func chosen() []string {
 
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
 
-func known(name string) bool { return fixed(name) || slices.Contains(chosen(), name) }
+// known also takes what a policy switches and arranges like a plugin.
+func known(name string) bool { return fixed(name) || slices.Contains(chosen(), name) || name == preemptName }
 
 // readArgs has a plugin judge its arguments.
 func readArgs(name string, args []byte) error {
@@ -51,6 +52,9 @@ func readArgs(name string, args []byte) error {
 		return err
 	case fragment.Name:
 		_, err := fragment.New(args)
+		return err
+	case preemptName:
+		_, err := readPreempt(args)
 		return err
 	}
 	if a := string(args); a != "" && a != "{}" && a != "null" {

@@ -77,7 +77,8 @@ const (
 
 // Default returns the settings that hold without a policy: spread, and beside it what
 // is spoiled for pods to come; what goes by what nodes tell of links and of places where
-// they do, and by what is measured where it is; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
+// they do, and by what is measured where it is; pods that allow it are ended for others of
+// higher priority; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
@@ -90,6 +91,7 @@ func Default() Settings {
 			{Name: "thermal", Enabled: true, Weight: 1},
 			{Name: "network", Enabled: true, Weight: 1},
 			{Name: "fragment", Enabled: true, Weight: 1},
+			{Name: "preempt", Enabled: true},
 		},
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
 		MemoryScale: One,
@@ -167,6 +169,9 @@ func (s Settings) validatePlugins() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: cannot be disabled", at))
 		}
 		seen[p.Name] = true
+		if p.Name == preemptName && p.Weight != 0 {
+			errs = append(errs, fmt.Errorf("%s.weight: it rates no node; leave it out", at))
+		}
 		if math.IsNaN(p.Weight) || p.Weight < 0 || p.Weight > 1000 {
 			errs = append(errs, fmt.Errorf("%s.weight: %g is outside 0..1000", at, p.Weight))
 		}
