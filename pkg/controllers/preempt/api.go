@@ -1,0 +1,149 @@
+package preempt
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	typed "heteroflow.io/heteroflow/pkg/generated/clientset/versioned/typed/heteroflow/v1alpha1"
+)
+
+// ErrBlocked means that a PodDisruptionBudget keeps a pod from being evicted now.
+var ErrBlocked = errors.New("a PodDisruptionBudget keeps the pod")
+
+// Pods is what is asked of the API server about pods. What changes one is of the pod
+// that was read: another of its name, or another version, is a conflict.
+type Pods interface {
+	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
+	// Annotate sets annotations; nil takes one away.
+	Annotate(ctx context.Context, pod *corev1.Pod, annotations map[string]any) (*corev1.Pod, error)
+	Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error
+	// Kill deletes a pod, of whatever version, without grace.
+	Kill(ctx context.Context, pod *corev1.Pod) error
+	Create(ctx context.Context, namespace string, manifest []byte) (*corev1.Pod, error)
+}
+
+// Plans is what is asked of the API server about Preemptions.
+type Plans interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (*v1alpha1.Preemption, error)
+	Create(ctx context.Context, p *v1alpha1.Preemption, o metav1.CreateOptions) (*v1alpha1.Preemption, error)
+	UpdateStatus(ctx context.Context, p *v1alpha1.Preemption, o metav1.UpdateOptions) (*v1alpha1.Preemption, error)
+	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
+}
+
+var _ Plans = typed.PreemptionInterface(nil)
+
+// Jobs is what is asked of the API server about Jobs.
+type Jobs interface {
+	Get(ctx context.Context, namespace, name string) (*batchv1.Job, error)
+	// Suspend suspends or resumes the Job of that version, and sets annotations; nil
+	// takes one away.
+	Suspend(ctx context.Context, j *batchv1.Job, suspend bool, annotations map[string]any) error
+}
+
+// PodAPI asks by client-go.
+type PodAPI struct{ Client kubernetes.Interface }
+
+var _ Pods = PodAPI{}
+
+// Get reads the pod from the API server.
+func (a PodAPI) Get(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	return a.Client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// Annotate patches the pod's annotations.
+func (a PodAPI) Annotate(ctx context.Context, pod *corev1.Pod, annotations map[string]any) (*corev1.Pod, error) {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata(pod, annotations)})
+	if err != nil {
+		return nil, err
+	}
+	return a.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// metadata is what a patch of the version that was read says.
+func metadata(o metav1.Object, annotations map[string]any) map[string]any {
+	return map[string]any{"uid": o.GetUID(), "resourceVersion": o.GetResourceVersion(), "annotations": annotations}
+}
+
+// Evict evicts the pod with its own grace.
+func (a PodAPI) Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	e := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}},
+	}
+	if dryRun {
+		e.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+	}
+	err := a.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, e)
+	if keeps(err) {
+		return fmt.Errorf("evict %s/%s: %w: %s", pod.Namespace, pod.Name, ErrBlocked, err.Error())
+	}
+	return err
+}
+
+// keeps reports whether a PodDisruptionBudget is why the eviction was refused. More
+// than one for a pod is a fault of theirs that the API server has no reason for.
+func keeps(err error) bool {
+	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget")
+}
+
+// Kill deletes the pod of that UID with no grace at all.
+func (a PodAPI) Kill(ctx context.Context, pod *corev1.Pod) error {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	none := int64(0)
+	return a.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+}
+
+// Create makes a pod.
+func (a PodAPI) Create(ctx context.Context, namespace string, manifest []byte) (*corev1.Pod, error) {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	pod := &corev1.Pod{}
+	if err := json.Unmarshal(manifest, pod); err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	return a.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+}
+
+// JobAPI asks by client-go.
+type JobAPI struct{ Client kubernetes.Interface }
+
+var _ Jobs = JobAPI{}
+
+// Get reads the Job from the API server.
+func (a JobAPI) Get(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	return a.Client.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{})
+}
+
+// Suspend patches spec.suspend and the annotations in one request.
+func (a JobAPI) Suspend(ctx context.Context, j *batchv1.Job, suspend bool, annotations map[string]any) error {
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	patch, err := json.Marshal(map[string]any{"metadata": metadata(j, annotations), "spec": map[string]any{"suspend": suspend}})
+	if err != nil {
+		return err
+	}
+	_, err = a.Client.BatchV1().Jobs(j.Namespace).Patch(ctx, j.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

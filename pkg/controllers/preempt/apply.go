@@ -1,0 +1,169 @@
+package preempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// apply does a step.
+func (r *round) apply(ctx context.Context, p *v1alpha1.Preemption, s *seen, todo *step) error {
+	ctx, stop := context.WithTimeout(ctx, callTime*mostSteps)
+	defer stop()
+	if todo.remove {
+		return r.Plans.Delete(ctx, p.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &p.UID, ResourceVersion: &p.ResourceVersion}})
+	}
+	p, err := r.write(ctx, p, todo.status)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, d := range todo.deeds {
+		r.deeds--
+		if p, err = r.do(ctx, p, s, d); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// write writes the status on the version that was read, and tells what is new in it.
+func (r *round) write(ctx context.Context, p *v1alpha1.Preemption, status *v1alpha1.PreemptionStatus) (*v1alpha1.Preemption, error) {
+	if status == nil {
+		return p, nil
+	}
+	r.deeds--
+	other := *p
+	other.Status = *status
+	written, err := r.Plans.UpdateStatus(ctx, &other, metav1.UpdateOptions{})
+	if err != nil {
+		return p, fmt.Errorf("write the status: %w", err)
+	}
+	if active(p) && !active(written) && written.Status.Phase != v1alpha1.PreemptionBound {
+		r.Ledger.Unclaim(gpu.PodID(p.Spec.Preemptor.UID))
+	}
+	r.tell(p, written)
+	r.measure(p, written)
+	return written, nil
+}
+
+// measure counts what is new.
+func (r *round) measure(before, after *v1alpha1.Preemption) {
+	if active(before) && !active(after) {
+		r.Meter.Ended(after.Status.Phase, r.Now().Sub(after.CreationTimestamp.Time))
+	}
+	for i := range after.Status.Victims {
+		if after.Status.DrainingSince != nil && after.Status.Victims[i].State == v1alpha1.VictimSucceeded && stateOf(before, i) != v1alpha1.VictimSucceeded {
+			r.Meter.Disrupted(r.Now().Sub(after.Status.DrainingSince.Time))
+		}
+	}
+}
+
+// do does one deed, and returns the Preemption as it is after it.
+func (r *round) do(ctx context.Context, p *v1alpha1.Preemption, s *seen, d deed) (*v1alpha1.Preemption, error) {
+	who := &p.Spec.Preemptor
+	target := engine.Target{Pod: gpu.PodID(who.UID), Namespace: who.Namespace, Name: who.Name, Node: gpu.NodeID(p.Spec.Node)}
+	switch d.act {
+	case nominate:
+		r.memory.tried[who.UID] = r.Now()
+		_, err := r.Nominate(ctx, target, "pods have ended to make room for it")
+		return p, err
+	case withdraw:
+		return p, r.Withdraw(ctx, target)
+	}
+	v, seen := &p.Spec.Victims[d.victim], &s.victims[d.victim]
+	switch d.act {
+	case ask:
+		return p, r.ask(ctx, p, v, seen)
+	case unmark:
+		_, err := r.Pods.Annotate(ctx, seen.pod, map[string]any{annotationBy: nil})
+		return p, err
+	case force:
+		return p, r.Pods.Kill(ctx, seen.pod)
+	case remake:
+		return r.remake(ctx, p, d.victim)
+	case count:
+		return p, r.count(ctx, v, seen)
+	case unsuspend:
+		return p, r.unsuspend(ctx, seen)
+	}
+	return p, fmt.Errorf("deed %d is unknown", d.act)
+}
+
+// ask marks the victim, and evicts it or suspends its Job. Each request is of the
+// version that the one before has left: if anything has changed between, the round
+// decides anew.
+func (r *round) ask(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Victim, seen *victim) (err error) {
+	pod := seen.pod
+	if !seen.marked {
+		if pod, err = r.Pods.Annotate(ctx, pod, map[string]any{annotationBy: mark(p, r.Now())}); err != nil {
+			return err
+		}
+	}
+	if v.Mode == v1alpha1.VictimSuspend && v.Owner != nil {
+		return r.suspend(ctx, p, seen)
+	}
+	return r.Pods.Evict(ctx, pod, false)
+}
+
+// remake makes a pod anew that nobody else does. That there is one of its name is
+// found out by the next look.
+func (r *round) remake(ctx context.Context, p *v1alpha1.Preemption, i int) (*v1alpha1.Preemption, error) {
+	v := &p.Spec.Victims[i]
+	r.memory.tried[v.UID] = r.Now()
+	if v.Pod == nil {
+		return r.note(ctx, p, i, v1alpha1.VictimSucceeded, "there is no manifest to make it anew from")
+	}
+	_, err := r.Pods.Create(ctx, v.Namespace, v.Pod.Raw)
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err):
+		return p, nil
+	case apierrors.IsNotFound(err):
+		return r.note(ctx, p, i, v1alpha1.VictimSucceeded, "its namespace is gone")
+	case refusal(err):
+		return r.note(ctx, p, i, v1alpha1.VictimRefused, err.Error())
+	}
+	return p, err
+}
+
+// refusal reports whether the API server has understood what was asked, and has said
+// no to just that.
+func refusal(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
+}
+
+// note writes what came of making the victim anew, if it is news.
+func (r *round) note(ctx context.Context, p *v1alpha1.Preemption, i int, s v1alpha1.VictimState, why string) (*v1alpha1.Preemption, error) {
+	status := p.Status.DeepCopy()
+	v := &status.Victims[i]
+	why = shorten(why, 512)
+	if v.State == s && v.Message == why {
+		return p, nil
+	}
+	if v.State != s {
+		v.Since = at(r.Now())
+	}
+	v.State, v.Message = s, why
+	return r.write(ctx, p, status)
+}
+
+// count tells a successor how often its lives were ended. It is read anew: what is
+// known of it may be old.
+func (r *round) count(ctx context.Context, v *v1alpha1.Victim, seen *victim) error {
+	r.memory.tried[v.UID] = r.Now()
+	pod, err := r.Pods.Get(ctx, seen.heir.Namespace, seen.heir.Name)
+	if err != nil || pod.UID != seen.heir.UID || counted(pod) >= int(v.Count) {
+		return err
+	}
+	_, err = r.Pods.Annotate(ctx, pod, map[string]any{codec.AnnotationPreemptCount: fmt.Sprint(v.Count)})
+	return err
+}

@@ -1,0 +1,43 @@
+package preempt
+
+import (
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+)
+
+// Annotations that say by whom, and from whom.
+const (
+	annotationBy        = "heteroflow.io/preempted-by"   // on a victim
+	annotationFrom      = "heteroflow.io/preempted-from" // on a pod that was made anew
+	annotationSuspended = "heteroflow.io/suspended-by"   // on a Job
+)
+
+// reference is what the mark on a victim says.
+type reference struct {
+	Preemption string    `json:"preemption"`
+	Preemptor  string    `json:"preemptor"`
+	UID        string    `json:"uid"`
+	Priority   int32     `json:"priority"`
+	Rule       string    `json:"rule"`
+	At         time.Time `json:"at"`
+}
+
+// mark returns the mark of those who are ended by p.
+func mark(p *v1alpha1.Preemption, now time.Time) string {
+	who := &p.Spec.Preemptor
+	text, err := json.Marshal(reference{Preemption: p.Name, Preemptor: nameOf(who), UID: string(who.UID), Priority: who.Priority, Rule: p.Spec.Rule, At: now.UTC().Truncate(time.Second)})
+	if err != nil {
+		return "" // of texts and numbers: it cannot be
+	}
+	return string(text)
+}
+
+// marked reports whether the pod has been marked as asked to go by that Preemption.
+func marked(pod *corev1.Pod, preemption string) bool {
+	var r reference
+	return json.Unmarshal([]byte(pod.Annotations[annotationBy]), &r) == nil && r.Preemption == preemption
+}

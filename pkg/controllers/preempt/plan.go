@@ -1,0 +1,278 @@
+package preempt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/preempt"
+)
+
+// plan plans for those who have been refused, the most important first.
+func (r *round) plan(ctx context.Context) {
+	if r.Rules().Stage == preempt.Disabled {
+		return
+	}
+	askers := r.askers()
+	if len(askers) == 0 {
+		return
+	}
+	w := r.world()
+	left := mostActive - r.countActive()
+	for i := range askers {
+		if left <= 0 || r.deeds <= 0 || ctx.Err() != nil {
+			return
+		}
+		a := &askers[i]
+		r.memory.cursor = rankOf(a)
+		begun, err := r.planFor(ctx, &w, a)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "no pods are ended for a pod", "pod", klog.KRef(a.Namespace, a.Name), "podUID", a.Pod)
+		}
+		if begun {
+			left--
+		}
+	}
+	r.memory.cursor = rank{} // all have had their turn
+}
+
+func (r *round) countActive() (n int) {
+	for _, p := range r.all {
+		if active(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// askers returns those for whom the round plans: from behind the one that was the last
+// of the round before, if that could not plan for all.
+func (r *round) askers() (askers []preempt.Asker) {
+	resting := restOf(r.all)
+	for _, pod := range r.pods {
+		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || r.Now().Before(resting[pod.UID]) || !r.ripe(pod) {
+			continue
+		}
+		if _, holds := r.Ledger.Hold(gpu.PodID(pod.UID)); holds {
+			continue // room is kept for it, or it is being bound
+		}
+		if a, asks := r.Codec.Asking(pod); asks {
+			askers = append(askers, a)
+		}
+	}
+	slices.SortFunc(askers, func(a, b preempt.Asker) int { return rankOf(&a).compare(rankOf(&b)) })
+	if from := r.memory.cursor; from != (rank{}) {
+		i := slices.IndexFunc(askers, func(a preempt.Asker) bool { return rankOf(&a).compare(from) > 0 })
+		askers = slices.Concat(askers[max(i, 0):], askers[:max(i, 0)])
+	}
+	return askers[:min(len(askers), mostAskers)]
+}
+
+func rankOf(a *preempt.Asker) rank { return rank{a.Priority, a.Created, string(a.Pod)} }
+
+// priorityOf is the priority by which an asker has others ended: never more than what
+// we give.
+func priorityOf(a *preempt.Asker) int32 { return min(max(a.Priority, 0), 100) }
+
+// ripe reports whether the pod has been refused for so long that kube-scheduler has
+// had another chance at it.
+func (r *round) ripe(pod *corev1.Pod) bool {
+	since := pod.CreationTimestamp.Time
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return r.Now().Sub(since) >= time.Second
+}
+
+// world is what the round plans by. Victims that have been asked to go are taken for
+// going, whether that has been seen or not.
+func (r *round) world() preempt.World {
+	asked := map[types.UID]bool{}
+	for _, p := range r.all {
+		for i := range p.Spec.Victims {
+			if s := stateOf(p, i); s == v1alpha1.VictimChosen || s == v1alpha1.VictimEvicting {
+				asked[p.Spec.Victims[i].UID] = true
+			}
+		}
+	}
+	w := preempt.World{
+		State: r.Ledger.Snapshot(), Pods: map[gpu.NodeID][]preempt.Pod{}, Now: r.Now(), Rules: r.Rules(),
+		History: history(r.all), Blocked: blocked(r.all), Suits: r.Suits, Trial: r.Trial,
+	}
+	for _, pod := range r.pods {
+		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		bound := r.Codec.Bound(pod)
+		if asked[pod.UID] {
+			bound.Phase = preempt.Ending
+		}
+		w.Pods[bound.Node] = append(w.Pods[bound.Node], bound)
+	}
+	return w
+}
+
+// planFor plans for one, and reports whether pods are going to be ended for it.
+func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker) (begun bool, err error) {
+	w.State = r.Ledger.Snapshot()
+	before := time.Now()
+	plan, outcome := r.Planner.Plan(w, a)
+	took := time.Since(before)
+	if outcome != preempt.Planned {
+		return false, nil
+	}
+	r.Meter.Planned(len(plan.Victims), took)
+	p, err := r.draft(ctx, &plan)
+	if err != nil {
+		return false, err
+	}
+	if err := r.Planner.Certify(w, &plan); err != nil {
+		return false, fmt.Errorf("the plan does not hold: %w", err)
+	}
+	if err := r.begin(ctx, p, &plan); err != nil {
+		return false, err
+	}
+	w.Pods = going(w.Pods, plan.Victims)
+	return true, nil
+}
+
+// going returns the pods with those victims on their way.
+func going(pods map[gpu.NodeID][]preempt.Pod, victims []preempt.Pod) map[gpu.NodeID][]preempt.Pod {
+	for i := range victims {
+		node := victims[i].Node
+		pods[node] = slices.Clone(pods[node]) // which a plan may have kept
+		for j := range pods[node] {
+			if pods[node][j].ID == victims[i].ID {
+				pods[node][j].Phase = preempt.Ending
+			}
+		}
+	}
+	return pods
+}
+
+// begin has the room kept, and writes the plan down. Only then is anybody asked to go.
+func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt.Plan) error {
+	if err := r.Ledger.Claim(plan.Placement, idsOf(plan.Victims)); err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, callTime)
+	defer stop()
+	r.deeds--
+	made, err := r.Plans.Create(ctx, p, metav1.CreateOptions{})
+	if err != nil {
+		// If it has been made all the same, the room is claimed again when it is seen.
+		r.Ledger.Unclaim(plan.Placement.Pod)
+		return fmt.Errorf("write down the plan: %w", err)
+	}
+	r.memory.made[made.Name] = made
+	klog.FromContext(ctx).Info("pods are ended for another", "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "podUID", p.Spec.Preemptor.UID,
+		"node", p.Spec.Node, "victims", len(p.Spec.Victims), "preemption", p.Name)
+	return nil
+}
+
+func idsOf(pods []preempt.Pod) []gpu.PodID {
+	ids := make([]gpu.PodID, len(pods))
+	for i := range pods {
+		ids[i] = pods[i].ID
+	}
+	return ids
+}
+
+// errChanged means that a victim is not any more as it was when it was chosen.
+var errChanged = errors.New("a victim is not as it was any more")
+
+// draft returns the Preemption that says what the plan is. Victims are read anew for
+// it: from what is said there they are made again.
+func (r *round) draft(ctx context.Context, plan *preempt.Plan) (*v1alpha1.Preemption, error) {
+	allocation, err := r.Codec.Allocation(&plan.Placement)
+	if err != nil {
+		return nil, err
+	}
+	a := &plan.Asker
+	p := &v1alpha1.Preemption{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.PreemptionKind},
+		ObjectMeta: metav1.ObjectMeta{Name: r.nameFor(string(a.Pod))},
+		Spec: v1alpha1.PreemptionSpec{
+			Preemptor: v1alpha1.PreemptionPod{Namespace: a.Namespace, Name: a.Name, UID: types.UID(a.Pod), Priority: priorityOf(a), Lineage: a.Lineage},
+			Node:      string(plan.Placement.Node), Allocation: allocation, MilliCPU: int64(plan.Placement.CPU), MemoryBytes: int64(plan.Placement.Memory),
+			VictimCount: int32(len(plan.Victims)), Rule: ruleOf(plan),
+		},
+	}
+	for i := range plan.Victims {
+		v, err := r.victimOf(ctx, &plan.Victims[i], a)
+		if err != nil {
+			return nil, fmt.Errorf("pod %s/%s: %w", plan.Victims[i].Namespace, plan.Victims[i].Name, err)
+		}
+		p.Spec.Victims = append(p.Spec.Victims, v)
+	}
+	return p, nil
+}
+
+// nameFor returns a name that no Preemption for that pod has had.
+func (r *round) nameFor(pod string) string {
+	n := 1
+	for _, p := range r.all {
+		if string(p.Spec.Preemptor.UID) == pod {
+			n++
+		}
+	}
+	return fmt.Sprintf("%s-%d-%x", pod, n, r.Now().UnixMilli())
+}
+
+// victimOf returns what is written down of a victim.
+func (r *round) victimOf(ctx context.Context, v *preempt.Pod, a *preempt.Asker) (v1alpha1.Victim, error) {
+	pod, err := r.Pods.Get(ctx, v.Namespace, v.Name)
+	if err != nil {
+		return v1alpha1.Victim{}, err
+	}
+	if fateOf(pod, types.UID(v.ID)) != alive {
+		return v1alpha1.Victim{}, errChanged
+	}
+	now := r.Codec.Bound(pod)
+	if why := exempt(&now, priorityOf(a)); why != "" {
+		return v1alpha1.Victim{}, fmt.Errorf("%w: %s", errChanged, why)
+	}
+	hold, _ := r.Ledger.Hold(v.ID)
+	out := v1alpha1.Victim{
+		PreemptionPod: v1alpha1.PreemptionPod{Namespace: v.Namespace, Name: v.Name, UID: pod.UID, Priority: now.Priority, Lineage: now.Lineage},
+		Node:          pod.Spec.NodeName, Tenant: string(hold.Tenant), GraceSeconds: int64(now.Grace / time.Second), Mode: v1alpha1.VictimEvict,
+		Count: int32(now.Count + 1), Owner: metav1.GetControllerOf(pod),
+	}
+	if now.Mode == preempt.Suspend && out.Owner != nil {
+		out.Mode = v1alpha1.VictimSuspend
+	}
+	if out.Owner == nil {
+		manifest, err := r.Codec.Manifest(pod, int(out.Count))
+		if err != nil {
+			return v1alpha1.Victim{}, err
+		}
+		out.Pod = &runtime.RawExtension{Raw: manifest}
+	}
+	return out, nil
+}
+
+// ruleOf says in words how the victims were chosen, and what was rejected.
+func ruleOf(p *preempt.Plan) string {
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "of lower priority and preemptible, the fewest that make room on node %s", p.Placement.Node)
+	for i, rejected := range p.Rejected {
+		if i == 8 {
+			break
+		}
+		fmt.Fprintf(&text, "; not node %s: %s", rejected.Node, rejected.Why)
+	}
+	return shorten(text.String(), 2048)
+}
