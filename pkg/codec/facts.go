@@ -25,6 +25,7 @@ func Facts(node *corev1.Node, s policy.Settings) (ledger.Facts, error) {
 		PreferNoSchedule: slices.ContainsFunc(node.Spec.Taints, preferNoSchedule),
 		CPU:              gpu.MilliCPU(milli(node.Status.Allocatable[corev1.ResourceCPU])),
 		Memory:           gpu.Bytes(value(node.Status.Allocatable[corev1.ResourceMemory])),
+		Pods:             int(value(node.Status.Allocatable[corev1.ResourcePods])),
 		BootID:           node.Status.NodeInfo.BootID,
 		Dedicated:        node.Labels[TenantLabel],
 		Location:         topology.Location{Region: node.Labels[LabelRegion], Zone: node.Labels[LabelZone], Rack: node.Labels[LabelRack]},

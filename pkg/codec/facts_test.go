@@ -51,11 +51,11 @@ const twoCards = `{"version":1,"rack":"r1","cards":[
 
 func TestFactsOfDevices(t *testing.T) {
 	node := nodeWith(inventoried(twoCards),
-		allocatable("cpu", "7910m", "memory", "64Gi", "nvidia.com/gpu", "8"), // the annotation comes first
+		allocatable("cpu", "7910m", "memory", "64Gi", "pods", "110", "nvidia.com/gpu", "8"), // the annotation comes first
 		nodeAnnotated("heteroflow.io/device-cordon", "GPU-gone, vdie-0"))
 	node.Status.NodeInfo.BootID = "boot-1"
 	want := ledger.Facts{
-		ID: "n1", CPU: 7910, Memory: 64 << 30, BootID: "boot-1",
+		ID: "n1", CPU: 7910, Memory: 64 << 30, Pods: 110, BootID: "boot-1",
 		Cards: []gpu.Card{
 			{
 				ID: "GPU-a", Index: 0, Vendor: gpu.Nvidia, Model: "A100-SXM4-40GB", Memory: 40960,

@@ -132,27 +132,53 @@ func bindable(pod Pod, t Target) (done bool, err error) {
 func (e *Engine) reserve(ctx context.Context, longest time.Duration, r *gpu.Request, node gpu.NodeID) (gpu.Placement, error) {
 	ctx, stop := context.WithTimeout(ctx, longest)
 	defer stop()
-	e.giveWay(ctx, longest*3/5, r, node)
 	defer e.hints.drop(r.Pod)
+	own, err := e.claimed(r, node)
+	if err != nil {
+		return gpu.Placement{}, err
+	}
+	if !own {
+		e.giveWay(ctx, longest*3/5, r, node)
+	}
 	leave, err := e.nodes.enter(ctx, node)
 	if err != nil {
 		return gpu.Placement{}, conflict(err, "node %s is busy", node)
 	}
 	defer leave()
-	live := e.cfg.Ledger.Snapshot()
+	live, claimed := e.view(r)
 	n, ok := live.Node(node)
 	if !ok {
 		return gpu.Placement{}, &Refusal{Reason: gpu.NodeNotRegistered, Detail: fmt.Sprintf("node %s is not known", node)}
 	}
 	s := stand(r, live, e.terms(live))
-	p, v := s.assign(n)
-	if !v.OK() {
+	p, v := s.choose(n)
+	switch {
+	case v.OK():
+	case claimed != "":
+		return gpu.Placement{}, &Refusal{Reason: gpu.PreemptionPending, Detail: fmt.Sprintf("others are still to make room on node %s%s", node, figures(v))}
+	default:
 		return gpu.Placement{}, &Refusal{Reason: v.Reason, Detail: fmt.Sprintf("node %s no longer fits%s", node, figures(v))}
 	}
 	if err := e.cfg.Ledger.Reserve(p); err != nil {
 		return gpu.Placement{}, &Refusal{Reason: refusedBy(err), Detail: fmt.Sprintf("reserve on %s", node), Cause: err}
 	}
 	return p, nil
+}
+
+// claimed reports whether room is claimed there for the pod, and refuses the node if it
+// is on another. A pod that asks
+// for no card has been through no filter of ours: it has found a node by itself, and
+// gives up what is claimed for it.
+func (e *Engine) claimed(r *gpu.Request, node gpu.NodeID) (own bool, err error) {
+	at, ok := e.cfg.Ledger.Snapshot().Claim(r.Pod)
+	switch {
+	case !ok || at == node:
+		return ok, nil
+	case !r.AsksForCards():
+		e.cfg.Ledger.Unclaim(r.Pod)
+		return false, nil
+	}
+	return false, &Refusal{Reason: gpu.PreemptionPending, Detail: fmt.Sprintf("room is made for the pod on node %s, and not on %s", at, node)}
 }
 
 // refusedBy is the reason for what the ledger answers.
@@ -196,7 +222,7 @@ func (e *Engine) rivals(r *gpu.Request, node gpu.NodeID) func(*gpu.Placement) bo
 
 // fits reports whether the request fits the node once these have arrived.
 func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) bool {
-	state := e.view(r)
+	state, _ := e.view(r)
 	for _, p := range ahead {
 		if next, err := state.With(p); err == nil {
 			state = next

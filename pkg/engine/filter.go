@@ -32,14 +32,17 @@ type Filtered struct {
 //
 // Where other pods are expected, see hints, counts as taken, unless that alone
 // would leave the request without a node: then who binds first has it.
+//
+// Who waits for others to make room goes where that is claimed, see ledger.Claim, and
+// to no other node: they are ended for that one.
 func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
-	state := e.view(r)
+	state, claimed := e.view(r)
 	e.meet(r, state)
 	plan, differs := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)
 	defer done()
-	judge.late = e.patient()
+	judge.late, judge.claimed = e.patient(), claimed
 	fit, refused := judge.sort(nodes)
 	if len(fit) == 0 && differs {
 		judge.look(r, state)
@@ -65,22 +68,11 @@ func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, j *judge) {
 	switch {
 	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
-	case out.Summary.Unoffered > 0: // a node fits now, so that nothing has been seen
+	case out.Summary.Unoffered > 0, j.claimed != "": // a node fits now, or may while it waits, so that nothing has been seen
 		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), ledger.Snapshot{}, j.dear)
 	default:
 		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), j.snapshot, j.dear)
 	}
-}
-
-// view is the cluster as the request meets it. What the pod holds itself, since
-// nobody has learnt yet what became of its Binding, is not in its own way: it
-// would wait for ever for a bind that finds out.
-func (e *Engine) view(r *gpu.Request) ledger.Snapshot {
-	snapshot := e.cfg.Ledger.Snapshot()
-	if h, ok := e.cfg.Ledger.Hold(r.Pod); ok && h.State == ledger.Held {
-		return snapshot.Without(h.Node, r.Pod)
-	}
-	return snapshot
 }
 
 // expect notes that the pod is about to be bound to the node, of those judged.

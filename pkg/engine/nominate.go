@@ -116,8 +116,8 @@ func (w *waker) wake(c *claim) errand {
 func (w *waker) withdraw() (back []errand) {
 	for _, pod := range slices.Sorted(maps.Keys(w.nominations)) {
 		n, at := w.nominations[pod], w.pods.byPod[pod]
-		if at == nil {
-			delete(w.nominations, pod)
+		if claimed, ok := w.state.Claim(pod); at == nil || ok && claimed == n.target.Node {
+			delete(w.nominations, pod) // of a claimed node: it is no more ours to take back
 			continue
 		}
 		n.turns++

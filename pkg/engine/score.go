@@ -33,7 +33,7 @@ const rankStep = 100
 // lets those weigh in. Nodes that there is no time for, see patience, have 0.
 func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
-	state := e.view(r)
+	state, _ := e.view(r)
 	e.meet(r, state) // who asks for no card has been through no filter of ours
 	plan, _ := e.hints.plan(state, e.cfg.Now())
 	judge, done := e.verdicts.judge(r, e.terms(state), plan)

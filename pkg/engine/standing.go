@@ -34,14 +34,21 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms) standing {
 		s.gate = pipeline.Verdict{Reason: closed}
 		return s
 	}
+	s.budget(in)
+	return s
+}
+
+// budget looks at what quotas leave the request, which asks for cards, in a state under
+// the same rules.
+func (s *standing) budget(in ledger.Snapshot) {
+	r := s.cycle.Request
 	purse := in.Purse(r.Namespace)
 	if !purse.Limited() {
-		return s
+		return
 	}
-	s.cycle.Purse, s.least = purse, pipeline.Least(&own)
+	s.cycle.Purse, s.least = purse, pipeline.Least(r)
 	s.gate = pipeline.Afford(purse, s.least)
-	s.picky = s.gate.OK() && mayPass(&own, purse)
-	return s
+	s.picky = s.gate.OK() && mayPass(r, purse)
 }
 
 // mayPass reports whether there may be cards on which the request would pass a
@@ -67,7 +74,7 @@ func (s *standing) judge(n *ledger.Node, scratch *pipeline.Scratch) (v pipeline.
 	if !s.gate.OK() {
 		return s.gate, nil
 	}
-	if v = s.pipe.Judge(s.cycle, n, scratch); v.OK() && s.picky {
+	if v = s.verdict(n, scratch); v.OK() && s.picky {
 		prices = s.pipe.Prices(s.cycle, n, scratch)
 		v = pipeline.Afford(s.cycle.Purse, prices...)
 	}

@@ -42,7 +42,8 @@ type shape struct {
 type judge struct {
 	standing
 	snapshot ledger.Snapshot
-	memory   *memory // nil: nothing is remembered
+	claimed  gpu.NodeID // the only node for the request; "": all may do
+	memory   *memory    // nil: nothing is remembered
 	scratch  pipeline.Scratch
 	dear     prices      // of nodes that a quota alone is in the way of
 	anew     int         // nodes rated that were not remembered
@@ -77,8 +78,20 @@ func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
 }
 
 // of says whether the request fits the node at that place. Quotas are never
-// remembered, as they change without the node.
+// remembered, as they change without the node. Who has a claim may go to that node and
+// to no other, and is told of nothing but that others are on their way out.
 func (j *judge) of(i int) pipeline.Verdict {
+	if j.claimed == "" {
+		return j.fit(i)
+	}
+	if j.snapshot.At(i).ID == j.claimed && j.fit(i).OK() {
+		return pipeline.Verdict{}
+	}
+	return pipeline.Verdict{Reason: gpu.PreemptionPending}
+}
+
+// fit is of without regard to claims of its own.
+func (j *judge) fit(i int) pipeline.Verdict {
 	if !j.gate.OK() {
 		return j.gate
 	}
@@ -133,13 +146,13 @@ func (j *judge) total(i int) float64 {
 // nothing can be: a plan's node is no state that comes again.
 func (j *judge) recall(i int, n *ledger.Node) (pipeline.Verdict, *said) {
 	if j.memory == nil || n.Version == 0 {
-		return j.pipe.Judge(j.cycle, n, &j.scratch), nil
+		return j.verdict(n, &j.scratch), nil
 	}
 	at := &j.memory.said[i]
 	if at.version == n.Version {
 		return j.memory.verdict(at), at
 	}
-	v := j.pipe.Judge(j.cycle, n, &j.scratch)
+	v := j.verdict(n, &j.scratch)
 	if !j.memory.enter(at, n.Version, v) {
 		return v, nil
 	}

@@ -45,7 +45,7 @@ func (c cluster) mustRememberTruly(t *testing.T) {
 	asks := []gpu.Ask{whole(1), whole(2), slice(100), slice(300), slice(900), percent(30), {Count: 1, Cores: 20}}
 	for step := range 3000 {
 		c.change(random, step, nodes)
-		r := pod("asks", asks[random.IntN(len(asks))])
+		r := pod([]string{"asks", "c0", "c1"}[random.IntN(3)], asks[random.IntN(len(asks))])
 		r.Namespace = []string{"red", "blue"}[random.IntN(2)]
 		if random.IntN(4) == 0 {
 			r.NotCards = []gpu.CardID{"n1-d0"}
@@ -56,6 +56,8 @@ func (c cluster) mustRememberTruly(t *testing.T) {
 		if diff := cmp.Diff(fresh.Filter(&r, nodes), c.Filter(&r, nodes)); diff != "" {
 			t.Fatalf("step %d, %+v (-fresh +remembering):\n%s", step, r, diff)
 		}
+		c.hints.drop(r.Pod) // the fresh one knows nothing of it
+		c.mustTryTruly(t, &r, nodes, "p3", "p4", "p5", "p6")
 	}
 }
 
@@ -63,7 +65,7 @@ func (c cluster) mustRememberTruly(t *testing.T) {
 func (c cluster) change(random *rand.Rand, step int, nodes []gpu.NodeID) {
 	node := nodes[random.IntN(len(nodes))]
 	name := fmt.Sprintf("p%d", random.IntN(12))
-	switch random.IntN(8) {
+	switch random.IntN(10) {
 	case 0:
 		f := sized(node, []gpu.MiB{1000, 600, 1000}[:1+random.IntN(3)]...)
 		f.Unavailable, f.Dedicated = random.IntN(3) == 0, []string{"", "", "", "red"}[random.IntN(4)]
@@ -76,6 +78,12 @@ func (c cluster) change(random *rand.Rand, step int, nodes []gpu.NodeID) {
 		c.ledger.Release(gpu.PodID(name))
 	case 4:
 		c.ledger.Govern(randomRules(random))
+	case 5:
+		share := gpu.Share{Card: gpu.CardID(string(node) + "-d0"), Vendor: gpu.Nvidia, Memory: 500, Cores: 10}
+		p := gpu.Placement{Pod: gpu.PodID(fmt.Sprintf("c%d", random.IntN(4))), Node: node, Namespace: []string{"red", "blue"}[random.IntN(2)], Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}}
+		_ = c.ledger.Claim(p, []gpu.PodID{gpu.PodID(fmt.Sprintf("p%d", random.IntN(12)))})
+	case 6:
+		c.ledger.Unclaim(gpu.PodID(fmt.Sprintf("c%d", random.IntN(4))))
 	default:
 		share := gpu.Share{Card: gpu.CardID(string(node) + "-d0"), Vendor: gpu.Nvidia, Memory: 100, Cores: 10}
 		c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(name), Node: node, Namespace: []string{"red", "blue"}[random.IntN(2)], Grants: []gpu.Grant{{Container: "c0", Shares: []gpu.Share{share}}}})

@@ -86,7 +86,7 @@ type waker struct {
 // touched, in a larger one the node is nominated for it. For one state of a node it
 // is woken once; one that is woken in vain, since kube-scheduler has reasons of its
 // own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
-// has nominations of its own.
+// has nominations of its own. Nor is a pod woken that room is claimed for.
 //
 // A turn also brings up to date what is known of requests to come, and of room for them.
 func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
@@ -165,7 +165,7 @@ func (c *claim) due() bool { return !c.touched && c.turns >= wakeGrace }
 // the pod waits no more, has been refused once more, does not come although it
 // has been woken, or when the room has gone or is not for it.
 func (w *waker) holds(c *claim, at *waiter) bool {
-	if at == nil {
+	if at == nil || w.awaits(c.placement.Pod) {
 		return false
 	}
 	if at.refusals != c.refusals && w.sampled() && (!c.touched || crossed(c.turns, c.again)) {
@@ -182,6 +182,13 @@ func (w *waker) holds(c *claim, at *waiter) bool {
 		return false
 	}
 	return w.take(c.placement) || w.moves(c, at)
+}
+
+// awaits reports whether others are on their way out for the pod. Who has them end wakes
+// it when they have gone: it has nowhere else to go.
+func (w *waker) awaits(pod gpu.PodID) bool {
+	_, waits := w.state.Claim(pod)
+	return waits
 }
 
 // take takes the room from the plan, if it is there.
@@ -236,7 +243,7 @@ func (w *waker) find() {
 	for k := range w.pods.order {
 		pod := w.pods.order[(from+k)%len(w.pods.order)]
 		at := w.pods.byPod[pod]
-		if w.claims[pod] != nil || w.nominations[pod] != nil || !w.open(at) {
+		if w.claims[pod] != nil || w.nominations[pod] != nil || w.awaits(pod) || !w.open(at) {
 			continue
 		}
 		if since, none := w.unfit[at.class()]; none && since.Same(at.seen) {

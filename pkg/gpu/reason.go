@@ -96,7 +96,7 @@ var reasons = [...]ReasonInfo{
 	{InsufficientPorts, "The node has too few host ports left in the pool.", "Wait, or ask for fewer ports.", "", false},
 	{GPUTypeUnavailable, "No node has cards of the type that the group asks for.", "Check the group's gpuType.", "", true},
 	{GangIncomplete, "The pod's group is not placed as a whole yet.", "See the status of its TaskGroup: it says which member lacks what.", "", false},
-	{HeldForOther, "The cards are held for another pod.", "Wait; the hold ends with that pod's binding or after its time.", "", false},
+	{HeldForOther, "The room is held for another pod.", "Wait; the hold ends with that pod's binding or after its time.", "", false},
 	{PreemptionPending, "Pods are being evicted to make room for this one.", "Wait; they end within their grace period.", "", false},
 	{NoSchedulableNodes, "No node can run the pod.", "See the other reasons in the pod's event.", "", false},
 	{InsufficientResources, "Nodes fit in kind, but none has enough room.", "Wait, or ask for less.", "", false},

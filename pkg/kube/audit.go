@@ -182,8 +182,8 @@ const (
 )
 
 // differing returns the pods about which the books differ, ordered by pod: loose
-// are those that run with nothing to hold their cards for good. Holds of binds on
-// their way, and those that linger, are the ledger's alone.
+// are those that run with nothing to hold their cards for good. Claims, holds of binds
+// on their way, and those that linger, are the ledger's alone.
 func (a *Audit) differing(second book) (loose, others []difference) {
 	for _, id := range slices.Sorted(maps.Keys(second.unlike)) {
 		theirs := second.unlike[id]
@@ -204,10 +204,10 @@ func (a *Audit) differing(second book) (loose, others []difference) {
 	return loose, others
 }
 
-// lasts reports whether the pod is held on its node by more than a bind without
-// an outcome, or than until some time.
+// lasts reports whether the pod is held on its node by more than a claim, a bind
+// without an outcome, or than until some time.
 func lasts(h *ledger.Hold, held bool, theirs *gpu.Placement) bool {
-	return held && h.Node == theirs.Node && h.State != ledger.Held && h.State != ledger.Lingering
+	return held && h.Node == theirs.Node && h.State != ledger.Claimed && h.State != ledger.Held && h.State != ledger.Lingering
 }
 
 // alike reports whether both books have the pod on the same cards.

@@ -131,6 +131,9 @@ func (b *Books) podSeen(pod *corev1.Pod) {
 		b.Ledger.Release(id)
 	default:
 		b.early(pod)
+		if pod.DeletionTimestamp != nil { // nobody binds it any more, so nobody goes for it
+			b.Ledger.Unclaim(id)
+		}
 	}
 	// A pod that is not bound may be about to be: its hold is the engine's.
 }
@@ -142,7 +145,7 @@ func (b *Books) podSeen(pod *corev1.Pod) {
 // there was anything to put back.
 func (b *Books) keepCards(pod *corev1.Pod, p *gpu.Placement) bool {
 	h, known := b.Ledger.Hold(p.Pod)
-	if !known || h.State == ledger.Held || h.Node != p.Node || len(h.Grants) == 0 && len(h.Foreign) == 0 {
+	if !known || h.State == ledger.Held || h.State == ledger.Claimed || h.Node != p.Node || len(h.Grants) == 0 && len(h.Foreign) == 0 {
 		return false
 	}
 	if reflect.DeepEqual(h.Grants, p.Grants) && slices.Equal(h.Foreign, p.Foreign) {
@@ -184,6 +187,7 @@ func (b *Books) podGone(pod *corev1.Pod, certain bool) {
 	b.Gone(id)
 	b.left.add(id, b.Now())
 	b.forgeries.forget(id)
+	b.Ledger.Unclaim(id) // a bind that fails after this leads back to nothing
 	switch {
 	case codec.Ended(pod):
 		b.Ledger.Release(id)

@@ -20,7 +20,7 @@ type residents struct {
 
 // replace enters h in the place of old, of the same pod; either may be nil.
 func (c census) replace(old, h *Hold) {
-	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.spending, h.spending) {
+	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.charged(), h.charged()) {
 		return
 	}
 	if old != nil {
@@ -38,13 +38,13 @@ func (c census) enter(h *Hold) {
 		c[h.Namespace] = at
 	}
 	at.pods[h.Pod] = struct{}{}
-	at.spending = at.spending.Plus(h.spending)
+	at.spending = at.spending.Plus(h.charged())
 }
 
 func (c census) leave(h *Hold) {
 	at := c[h.Namespace]
 	delete(at.pods, h.Pod)
-	at.spending = at.spending.Minus(h.spending)
+	at.spending = at.spending.Minus(h.charged())
 	if len(at.pods) == 0 {
 		delete(c, h.Namespace)
 	}

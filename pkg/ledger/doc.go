@@ -6,6 +6,9 @@
 //	(none) --Confirm--> bound             a pod bound by somebody else, or before a restart
 //	held, bound, draining --Linger--> lingering --Expire--> (none)
 //	lingering --Confirm--> bound          the object is there after all
+//	(none) --Claim--> claimed --Reserve--> held --Unreserve--> claimed
+//	claimed --Unclaim, Linger--> (none)
+//	claimed --Confirm--> bound
 //	any --Release--> (none)
 //
 // All of these count in full until they are back at (none). The table of all
@@ -17,6 +20,12 @@
 //     two tenants onto one card that the Boundary keeps apart, and never passes a
 //     limit of the Budget, however many ask at once. That is checked here and
 //     nowhere else. Reserving the same again is a no-op.
+//   - A claim keeps room for a pod while others make it: those who are to go count until
+//     they have gone, and the claim where it takes more than they have. So whoever comes
+//     fits beside both, and what is given back goes to nobody else. Reserve takes
+//     the claimant where it fits without its own claim, on that node alone, and
+//     Unreserve leads back to the claim. Nobody is there for a claim: it divides no card,
+//     and nothing that is measured is put down to it.
 //   - Confirm records what the API server says, whatever that leads to: a card
 //     may then hold more than it has, or an account more than its limit, and
 //     takes nothing more.

@@ -19,7 +19,9 @@ func closeForeign(cards []Card, holds []*Hold) {
 			}
 			claims[f.Vendor] += n
 		}
-		h.addUnlisted(cards, unlisted)
+		if !isClaim(h) { // nobody of it runs on a card that has gone
+			h.addUnlisted(cards, unlisted)
+		}
 	}
 	for _, vendor := range gpu.Vendors() {
 		if claims[vendor] == 0 && unlisted[vendor] == 0 {
@@ -90,10 +92,11 @@ func closeClaimed(cards []Card, in group, n int) {
 
 // closeFree closes the last n free cards of a group, as far as there are any,
 // and returns how many there were too few of. Which ones the pods are really on
-// cannot be known; the last are those that placing in order reaches last.
+// cannot be known; the last are those that placing in order reaches last. A claimed
+// card is as free as any: nobody is there yet, and a claim must not open another.
 func closeFree(cards []Card, in group, n int) (short int) {
 	for i := len(cards) - 1; i >= 0 && n > 0; i-- {
-		if c := &cards[i]; in(c) && c.Free() {
+		if c := &cards[i]; in(c) && c.empty() {
 			c.Closed = true
 			n--
 		}

@@ -30,6 +30,7 @@ type Ledger struct {
 	spent   spent   // guarded by mu; the sums over holds by account
 	census  census  // guarded by mu; the sums over holds by namespace
 	members members // guarded by mu; the nodes of holds by group
+	claims  *claims // guarded by mu; where room is claimed
 
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
@@ -95,7 +96,8 @@ func (l *Ledger) RemoveNode(id gpu.NodeID) {
 }
 
 // Reserve takes what p says, all of it or none, in the state Held. Reserving what
-// the pod already holds is a no-op, so a retried bind is safe.
+// the pod already holds is a no-op, so a retried bind is safe. Who has a claim on the
+// node gets there whatever fits without it.
 func (l *Ledger) Reserve(p gpu.Placement) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,7 +109,15 @@ func (l *Ledger) Reserve(p gpu.Placement) error {
 
 func (l *Ledger) reserve(p gpu.Placement) error {
 	p.Tenant, _ = l.rules.Owner(p.Namespace)
-	if old, ok := l.holds[p.Pod]; ok {
+	old, state := l.at(p.Pod)
+	switch {
+	case state == Claimed && old.Node == p.Node:
+		h, err := l.snapshot().redeem(old, p)
+		if err == nil {
+			l.put(h)
+		}
+		return err
+	case state != none:
 		return old.again(&p)
 	}
 	n, ok := l.nodes[p.Node]
@@ -115,7 +125,7 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 		return ErrUnknownNode
 	}
 	h := newHold(p, none.after(reserve))
-	if err := l.spent.admit(h, l.rules); err != nil {
+	if err := affords(h, l.rules, l.used); err != nil {
 		return err
 	}
 	if err := n.admit(h); err != nil {
@@ -126,7 +136,8 @@ func (l *Ledger) reserve(p gpu.Placement) error {
 }
 
 // Unreserve gives back a hold in state Held, and does nothing to any other: a
-// bind that was believed to have failed may have been confirmed since.
+// bind that was believed to have failed may have been confirmed since. One that stands
+// on a claim is Claimed again, with the cards that it has by now.
 func (l *Ledger) Unreserve(pod gpu.PodID) { l.end(pod, unreserve) }
 
 // Confirm records that the API server says the pod is bound so. It counts
@@ -171,20 +182,31 @@ func (l *Ledger) Linger(pod gpu.PodID, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h, state := l.at(pod)
-	if next := state.after(linger); next != none {
+	switch next := state.after(linger); {
+	case next != none:
 		l.put(h.in(next, until))
+	case state != none: // a claim: nobody of it was there
+		l.drop(h)
 	}
 }
 
 // Release ends the pod's hold, whatever its state.
 func (l *Ledger) Release(pod gpu.PodID) { l.end(pod, release) }
 
-// end drops the pod's hold if e leads there.
+// end drops the pod's hold if e leads there, or has it be what e leads to.
 func (l *Ledger) end(pod gpu.PodID, e event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h, state := l.at(pod); state != none && state.after(e) == none {
+	h := l.holds[pod]
+	if h == nil {
+		return
+	}
+	switch next := h.after(e); next {
+	case none:
 		l.drop(h)
+	case h.State:
+	default:
+		l.put(h.in(next, time.Time{}))
 	}
 }
 
@@ -270,6 +292,11 @@ func (l *Ledger) Pods() []gpu.PodID {
 func (l *Ledger) Snapshot() Snapshot {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.snapshot()
+}
+
+// snapshot is Snapshot for who has the lock.
+func (l *Ledger) snapshot() Snapshot {
 	switch {
 	case l.reshape:
 		l.last = arrange(l.nodes)
@@ -279,7 +306,7 @@ func (l *Ledger) Snapshot() Snapshot {
 			l.last.nodes[l.last.index[id]] = l.nodes[id]
 		}
 	}
-	l.last.rules, l.last.spent, l.last.members = l.rules, l.spent.share(), l.members
+	l.last.rules, l.last.spent, l.last.members, l.last.claims = l.rules, l.spent.share(), l.members, l.claims
 	clear(l.changed)
 	l.reshape = false
 	return l.last
@@ -295,12 +322,19 @@ func (l *Ledger) at(pod gpu.PodID) (*Hold, State) {
 	return nil, none
 }
 
+// holding returns the pod's hold, nil if it has none.
+func (l *Ledger) holding(pod gpu.PodID) *Hold { return l.holds[pod] }
+
+// used is what the account is charged for, claims included.
+func (l *Ledger) used(a gpu.Account) gpu.Spending { return used(&l.spent, l.claims, a) }
+
 // put enters h, in place of what the pod held on the same node.
 func (l *Ledger) put(h *Hold) {
 	old := l.holds[h.Pod]
 	l.spent.replace(old, h, l.rules)
 	l.census.replace(old, h)
 	l.holds[h.Pod] = h
+	l.claims = l.claims.replace(old, h, l.holding, l.rules)
 	if h.State.after(expire) == none {
 		l.lingering[h.Pod] = struct{}{}
 	} else {
@@ -319,6 +353,7 @@ func (l *Ledger) drop(h *Hold) {
 	l.spent.replace(h, nil, l.rules)
 	l.census.replace(h, nil)
 	delete(l.holds, h.Pod)
+	l.claims = l.claims.replace(h, nil, l.holding, l.rules)
 	delete(l.lingering, h.Pod)
 	rest := without(l.on(h.Node), func(o *Hold) bool { return o.Pod == h.Pod })
 	l.set(h.Node, rest)

@@ -29,6 +29,7 @@ func (r *run) Check(t *rapid.T) {
 	}
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
+	r.checkClaims(t, s)
 	r.forced = false
 	pods, holders := []gpu.PodID{}, map[string][]gpu.PodID{}
 	for _, id := range podIDs() {
@@ -58,12 +59,7 @@ func (r *run) Check(t *rapid.T) {
 }
 
 func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
-	var cpu gpu.MilliCPU
-	var memory gpu.Bytes
-	for _, pod := range r.naive.podsOn(id) {
-		cpu += r.naive.pods[pod].p.CPU
-		memory += r.naive.pods[pod].p.Memory
-	}
+	cpu, memory := r.naive.main(id)
 	if n.UsedCPU != cpu || n.UsedMemory != memory {
 		t.Fatalf("%s uses %d, %d, want %d, %d", id, n.UsedCPU, n.UsedMemory, cpu, memory)
 	}
@@ -74,7 +70,10 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 	var want []ledger.Card
 	for _, c := range r.naive.nodes[id].Cards {
 		holders := r.naive.holders(id, c.ID)
-		want = append(want, ledger.Card{Card: c, Used: sum(holders), Holders: holders, Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID), Divided: r.naive.mixed(holders)})
+		want = append(want, ledger.Card{
+			Card: c, Used: sum(holders), Holders: holders, Claims: r.naive.claims(id, c.ID), Claimed: r.naive.claimed(id, c.ID),
+			Closed: shut[c.ID], Fenced: r.naive.fenced(id, c.ID), Divided: r.naive.mixed(holders),
+		})
 	}
 	if diff := cmp.Diff(want, n.Cards, measures()); diff != "" {
 		t.Fatalf("cards of %s (-want +got):\n%s", id, diff)
@@ -87,16 +86,17 @@ func (r *run) checkNode(t *rapid.T, id gpu.NodeID, n *ledger.Node) {
 
 func checkFree(t *rapid.T, c *ledger.Card) {
 	left := func(all, used int64) int64 {
-		if c.Closed || c.Fenced || c.Divided || c.Used.Exclusive || used > all {
+		if c.Closed || c.Fenced || c.Divided || c.Used.Exclusive || c.Claimed.Exclusive || used > all {
 			return 0
 		}
 		return all - used
 	}
 	want := []int64{
-		left(int64(c.Usable), int64(c.Used.Memory+c.Foreign())), left(int64(c.UsableCores), int64(c.Used.Cores)), left(int64(c.MaxSlices), int64(c.Used.Slots)),
+		left(int64(c.Usable), int64(c.Used.Memory+c.Claimed.Memory+c.Foreign())), left(int64(c.UsableCores), int64(c.Used.Cores+c.Claimed.Cores)),
+		left(int64(c.MaxSlices), int64(c.Used.Slots+c.Claimed.Slots)),
 	}
 	got := []int64{int64(c.FreeMemory()), int64(c.FreeCores()), int64(c.FreeSlots())}
-	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders) == 0 && !c.Closed && !c.Fenced) {
+	if diff := cmp.Diff(want, got); diff != "" || c.Free() != (len(c.Holders)+len(c.Claims) == 0 && !c.Closed && !c.Fenced) {
 		t.Fatalf("free of %s: %t; memory, cores, slots (-want +got):\n%s", c.ID, c.Free(), diff)
 	}
 }
@@ -131,18 +131,29 @@ func (r *run) CheckRebuilt(t *rapid.T) {
 	slices.Reverse(pods)
 	for _, id := range pods {
 		h := r.naive.pods[id]
+		if h.state == ledger.Claimed {
+			continue
+		}
 		again.Confirm(h.p)
 		switch h.state {
 		case ledger.Draining:
 			_ = again.Drain(id)
 		case ledger.Lingering:
 			again.Linger(id, h.until)
-		case ledger.Held, ledger.Bound:
+		case ledger.Held, ledger.Bound, ledger.Claimed:
 		}
 	}
 	again.Fence(r.naive.fences)
 	for _, id := range r.naive.nodeIDs() {
 		again.SetNode(r.naive.nodes[id])
+	}
+	for _, id := range pods {
+		switch h := r.naive.pods[id]; {
+		case h.onClaim:
+			return // nobody goes for others who has a claim, and that it stands on one is not told
+		case h.state == ledger.Claimed && again.Claim(h.p, h.victims) != nil:
+			return // there is no room for it any more: who has it made goes by that
+		}
 	}
 	for id, n := range r.ledger.Snapshot().Nodes() {
 		m, _ := again.Snapshot().Node(id)

@@ -96,6 +96,7 @@ func (r *run) Govern(t *rapid.T) {
 	before := r.ledger.Snapshot()
 	r.ledger.Govern(rules)
 	r.naive.rules = rules
+	r.naive.unsure()
 	r.forced = true
 	if diff := cmp.Diff(held(before), held(r.ledger.Snapshot())); diff != "" {
 		t.Fatalf("other rules have moved pods (-before +after):\n%s", diff)
@@ -151,13 +152,13 @@ func (m *naive) spent(account gpu.Account, p *gpu.Placement) gpu.Spending {
 		charged = append(charged, p)
 	}
 	for _, h := range m.pods {
-		if slices.Contains(m.rules.accounts[h.p.Namespace], account) {
+		if slices.Contains(m.rules.accounts[h.p.Namespace], account) && h.state != ledger.Claimed {
 			charged = append(charged, &h.p)
 		}
 	}
 	var all gpu.Spending
 	for _, kind := range kinds() {
-		sum := kind
+		sum := m.due(account, kind)
 		for _, p := range charged {
 			s := m.spends(p, kind.Vendor, kind.Resource)
 			sum.Devices, sum.Whole, sum.Memory, sum.Cores = sum.Devices+s.Devices, sum.Whole+s.Whole, sum.Memory+s.Memory, sum.Cores+s.Cores

@@ -46,6 +46,9 @@ func TestModel(t *testing.T) {
 			"linger":        r.Linger,
 			"release":       r.Release,
 			"expire":        r.Expire,
+			"claim":         r.Claim,
+			"claim 2":       r.Claim,
+			"unclaim":       r.Unclaim,
 			"set node":      r.SetNode,
 			"remove node":   r.RemoveNode,
 			"fence":         r.Fence,
@@ -213,6 +216,8 @@ func drawShare(t *rapid.T, cards []gpu.CardID) gpu.Share {
 func (r *run) Reserve(t *rapid.T) {
 	p := drawPlacement(t, drawPod(t))
 	before, was := r.ledger.Snapshot(), r.naive.pods[p.Pod]
+	newly := was == nil || was.state == ledger.Claimed && was.p.Node == p.Node
+	elsewhere := was != nil && was.p.Node != p.Node
 	plan, planned := before.With(p)
 	err := r.ledger.Reserve(p)
 	after := r.ledger.Snapshot()
@@ -224,11 +229,11 @@ func (r *run) Reserve(t *rapid.T) {
 	if (err == nil) != (len(want) == 0) || err != nil && !slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) }) {
 		t.Fatalf("Reserve = %v, want one of %v", err, want)
 	}
-	if _, known := before.Node(p.Node); known && (was == nil || was.p.Node == p.Node) { // With looks nowhere else
+	if _, known := before.Node(p.Node); known && !elsewhere { // With looks nowhere else
 		if fmt.Sprint(errors.Unwrap(planned)) != fmt.Sprint(errors.Unwrap(err)) {
 			t.Fatalf("With = %v, Reserve = %v", planned, err)
 		}
-		if freeze(plan) != freeze(after) && was == nil {
+		if freeze(plan) != freeze(after) && newly {
 			t.Fatalf("With and Reserve lead to different nodes:\n%s", cmp.Diff(freeze(plan), freeze(after)))
 		}
 	}
@@ -238,7 +243,7 @@ func (r *run) Reserve(t *rapid.T) {
 		}
 		return
 	}
-	if was == nil {
+	if newly {
 		r.checkKept(t, &p)
 	}
 	r.mustBeNoOp(t, p)
@@ -252,7 +257,8 @@ func (r *run) checkKept(t *rapid.T, p *gpu.Placement) {
 			continue
 		}
 		holders := r.naive.holders(p.Node, c.ID)
-		if over(&c, holders) || crowded(holders) || r.naive.closed(p.Node)[c.ID] {
+		joint := append(slices.Clone(holders), ledger.Holder{Use: r.naive.claimed(p.Node, c.ID)})
+		if over(&c, joint) || crowded(slices.Concat(holders, r.naive.claims(p.Node, c.ID))) || r.naive.closed(p.Node)[c.ID] {
 			t.Fatalf("Reserve has given out too much of %s: %+v", c.ID, holders)
 		}
 		if r.naive.mixed(holders) {
@@ -276,7 +282,7 @@ func (r *run) mustBeNoOp(t *rapid.T, p gpu.Placement) {
 func (r *run) ReserveAgain(t *rapid.T) {
 	pod := drawPod(t)
 	h, ok := r.naive.pods[pod]
-	if !ok || h.state == ledger.Lingering {
+	if !ok || h.state == ledger.Lingering || h.state == ledger.Claimed {
 		t.Skip("holds nothing to ask for again")
 	}
 	r.mustBeNoOp(t, h.p)
@@ -285,6 +291,11 @@ func (r *run) ReserveAgain(t *rapid.T) {
 func (r *run) Unreserve(t *rapid.T) {
 	pod := drawPod(t)
 	r.ledger.Unreserve(pod)
+	if h := r.naive.pods[pod]; h != nil && h.onClaim {
+		h.state, h.onClaim = ledger.Claimed, false
+		r.forced = true // as with a claim
+		return
+	}
 	r.naive.endIf(func(h *naiveHold) bool { return h.p.Pod == pod && h.state == ledger.Held })
 }
 
@@ -294,7 +305,8 @@ func (r *run) Confirm(t *rapid.T) {
 	if !ok {
 		t.Skip("holds nothing")
 	}
-	r.ledger.Confirm(h.p) // changes nothing that Reserve keeps
+	r.forced = r.forced || h.state == ledger.Claimed // else it changes nothing that Reserve keeps
+	r.ledger.Confirm(h.p)
 	r.naive.confirm(h.p)
 }
 
@@ -327,8 +339,13 @@ func (r *run) Drain(t *rapid.T) {
 func (r *run) Linger(t *rapid.T) {
 	pod, until := drawPod(t), r.now.Add(time.Duration(rapid.IntRange(0, 3).Draw(t, "minutes"))*time.Minute)
 	r.ledger.Linger(pod, until)
-	if h, ok := r.naive.pods[pod]; ok {
-		h.state, h.until = ledger.Lingering, until
+	h, ok := r.naive.pods[pod]
+	switch {
+	case !ok:
+	case h.state == ledger.Claimed:
+		delete(r.naive.pods, pod)
+	default:
+		h.state, h.until, h.onClaim, h.victims = ledger.Lingering, until, false, nil
 	}
 }
 
@@ -382,6 +399,7 @@ func (r *run) Fence(t *rapid.T) {
 	}
 	r.ledger.Fence(fences)
 	r.naive.fences = fences
+	r.naive.unsure()
 }
 
 // Plan makes plans on a snapshot and keeps one, to see later that neither the

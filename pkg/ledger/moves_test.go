@@ -24,6 +24,7 @@ func TestMoves(t *testing.T) {
 			l.Confirm(p)
 			l.Linger("p", start.Add(time.Minute))
 		},
+		"claimed": func(l *ledger.Ledger) { _ = l.Claim(p, nil) },
 	}
 	events := map[string]func(l *ledger.Ledger) error{
 		"reserve":      func(l *ledger.Ledger) error { return l.Reserve(p) },
@@ -35,6 +36,8 @@ func TestMoves(t *testing.T) {
 		"release":      func(l *ledger.Ledger) error { l.Release("p"); return nil },
 		"expire early": func(l *ledger.Ledger) error { l.Expire(start.Add(time.Minute - 1)); return nil },
 		"expire":       func(l *ledger.Ledger) error { l.Expire(start.Add(time.Minute)); return nil },
+		"claim":        func(l *ledger.Ledger) error { return l.Claim(p, nil) },
+		"unclaim":      func(l *ledger.Ledger) error { l.Unclaim("p"); return nil },
 	}
 	type to struct {
 		state string
@@ -45,22 +48,32 @@ func TestMoves(t *testing.T) {
 		"none": {
 			"reserve": {state: "held"}, "reserve else": {state: "held"}, "unreserve": same, "confirm": {state: "bound"}, "drain": illegal,
 			"linger": same, "release": same, "expire early": same, "expire": same,
+			"claim": {state: "claimed"}, "unclaim": same,
 		},
 		"held": {
 			"reserve": same, "reserve else": elsewhere, "unreserve": {state: "none"}, "confirm": {state: "bound"}, "drain": illegal,
 			"linger": {state: "lingering"}, "release": {state: "none"}, "expire early": same, "expire": same,
+			"claim": {state: "held"}, "unclaim": same,
+		},
+		"claimed": {
+			"reserve": {state: "held"}, "reserve else": {state: "held"}, "unreserve": same, "confirm": {state: "bound"}, "drain": illegal,
+			"linger": {state: "none"}, "release": {state: "none"}, "expire early": same, "expire": same,
+			"claim": same, "unclaim": {state: "none"},
 		},
 		"bound": {
 			"reserve": same, "reserve else": elsewhere, "unreserve": same, "confirm": same, "drain": {state: "draining"},
 			"linger": {state: "lingering"}, "release": {state: "none"}, "expire early": same, "expire": same,
+			"claim": illegal, "unclaim": same,
 		},
 		"draining": {
 			"reserve": same, "reserve else": elsewhere, "unreserve": same, "confirm": same, "drain": same,
 			"linger": {state: "lingering"}, "release": {state: "none"}, "expire early": same, "expire": same,
+			"claim": illegal, "unclaim": same,
 		},
 		"lingering": {
 			"reserve": illegal, "reserve else": illegal, "unreserve": same, "confirm": {state: "bound"}, "drain": illegal,
 			"linger": same, "release": {state: "none"}, "expire early": same, "expire": {state: "none"},
+			"claim": illegal, "unclaim": same,
 		},
 	}
 	for from, row := range tests {
@@ -96,8 +109,8 @@ func TestMoves(t *testing.T) {
 }
 
 func TestStateNames(t *testing.T) {
-	got := []string{ledger.Held.String(), ledger.Bound.String(), ledger.Draining.String(), ledger.Lingering.String(), ledger.State(9).String()}
-	if diff := cmp.Diff([]string{"held", "bound", "draining", "lingering", "State(9)"}, got); diff != "" {
+	got := []string{ledger.Held.String(), ledger.Bound.String(), ledger.Draining.String(), ledger.Lingering.String(), ledger.Claimed.String(), ledger.State(9).String()}
+	if diff := cmp.Diff([]string{"held", "bound", "draining", "lingering", "claimed", "State(9)"}, got); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

@@ -26,6 +26,10 @@ type naiveHold struct {
 	// forced says that the API server said so and not Reserve: such a hold may
 	// break every rule.
 	forced bool
+	// victims are who is to go for a claim, onClaim that the bind stands on one. A sure
+	// one nothing has been forced upon since.
+	victims       []gpu.PodID
+	onClaim, sure bool
 }
 
 func newNaive(rules anyRules) *naive {
@@ -97,9 +101,13 @@ func (m *naive) podsOn(node gpu.NodeID) []gpu.PodID {
 }
 
 func (m *naive) holders(node gpu.NodeID, card gpu.CardID) []ledger.Holder {
+	return m.takers(node, card, func(h *naiveHold) bool { return h.state != ledger.Claimed })
+}
+
+func (m *naive) takers(node gpu.NodeID, card gpu.CardID, such func(*naiveHold) bool) []ledger.Holder {
 	var all []ledger.Holder
 	for _, id := range m.podsOn(node) {
-		if u, ok := m.use(&m.pods[id].p, card); ok {
+		if u, ok := m.use(&m.pods[id].p, card); ok && such(m.pods[id]) {
 			all = append(all, ledger.Holder{Pod: id, Tenant: m.rules.owner[m.pods[id].p.Namespace], Use: u})
 		}
 	}
@@ -167,6 +175,9 @@ func (m *naive) unlisted(node gpu.NodeID, vendor gpu.Vendor) int {
 	n := 0
 	for _, id := range m.podsOn(node) {
 		seen := map[gpu.CardID]bool{}
+		if m.pods[id].state == ledger.Claimed {
+			continue
+		}
 		for _, g := range m.pods[id].p.Grants {
 			for _, s := range g.Shares {
 				has := slices.ContainsFunc(m.nodes[node].Cards, func(c gpu.Card) bool { return c.ID == s.Card })
@@ -212,12 +223,14 @@ func (m *naive) wrongOn(f ledger.Facts, id gpu.CardID, tenant gpu.TenantID, u gp
 		return []error{ledger.ErrNoRoom}
 	}
 	others := m.holders(f.ID, id)
-	joint := append(slices.Clone(others), ledger.Holder{Use: u})
+	claims := m.claims(f.ID, id)
+	joint := append(slices.Clone(others), ledger.Holder{Use: u}, ledger.Holder{Use: m.claimed(f.ID, id)})
 	var wrong []error
-	if over(&f.Cards[i], joint) || crowded(joint) {
+	if over(&f.Cards[i], joint) || crowded(slices.Concat(others, claims, []ledger.Holder{{Use: u}})) {
 		wrong = append(wrong, ledger.ErrNoRoom)
 	}
-	if m.mixed(append(others, ledger.Holder{Tenant: tenant})) {
+	apart := func(c ledger.Holder) bool { return !m.rules.MayShare(tenant, c.Tenant) }
+	if m.mixed(append(others, ledger.Holder{Tenant: tenant})) || slices.ContainsFunc(claims, apart) {
 		wrong = append(wrong, ledger.ErrBoundary)
 	}
 	return wrong
@@ -251,6 +264,14 @@ func (m *naive) reserve(p gpu.Placement) []error {
 		switch {
 		case h.state == ledger.Lingering:
 			return []error{ledger.ErrIllegal}
+		case h.state == ledger.Claimed && h.p.Node == p.Node:
+			rest := m.gone()
+			delete(rest.pods, p.Pod)
+			if wrong := rest.wrong(&p); len(wrong) > 0 {
+				return wrong
+			}
+			h.p, h.state, h.onClaim = p, ledger.Held, true
+			return nil
 		case h.p.Node != p.Node || !m.sameUses(&h.p, &p) || !slices.Equal(h.p.Foreign, p.Foreign):
 			return []error{ledger.ErrHeldElsewhere}
 		}
@@ -267,12 +288,14 @@ func (m *naive) confirm(p gpu.Placement) {
 	h, ok := m.pods[p.Pod]
 	if !ok {
 		m.pods[p.Pod] = &naiveHold{p: p, state: ledger.Bound, forced: true}
+		m.unsure()
 		return
 	}
-	if h.p.Node != p.Node || h.p.Namespace != p.Namespace || !m.sameUses(&h.p, &p) {
+	if h.p.Node != p.Node || h.p.Namespace != p.Namespace || !m.sameUses(&h.p, &p) || h.state == ledger.Claimed {
 		h.forced = true
+		m.unsure()
 	}
-	h.p, h.until = p, time.Time{}
+	h.p, h.until, h.onClaim, h.victims = p, time.Time{}, false, nil
 	if h.state != ledger.Draining {
 		h.state = ledger.Bound
 	}
@@ -305,12 +328,14 @@ func (m *naive) setNode(f ledger.Facts) {
 	if ok && old.BootID != "" && f.BootID != "" && old.BootID != f.BootID {
 		m.endLingering(f.ID)
 	}
+	m.unsure()
 	f.Cards = slices.SortedFunc(slices.Values(f.Cards), func(a, b gpu.Card) int { return a.Index - b.Index })
 	m.nodes[f.ID] = f
 }
 
 func (m *naive) removeNode(id gpu.NodeID) {
 	m.endLingering(id)
+	m.unsure()
 	delete(m.nodes, id)
 }
 

@@ -68,8 +68,14 @@ type Card struct {
 	gpu.Card
 	Used    gpu.Use  // the sum of all holders
 	Holders []Holder // ordered by pod
-	Closed  bool     // taken off for a pod that we did not place; see closeForeign
-	Fenced  bool     // closed to newcomers: the books disagree about it; see Fence
+	// Claims are those who are to come when others have gone; ordered by pod. None of them
+	// is among Holders, or in Used.
+	Claims []Holder
+	// Claimed is what Claims take beyond what those still have who are to go for them. Who
+	// comes leaves room for it.
+	Claimed gpu.Use
+	Closed  bool // taken off for a pod that we did not place; see closeForeign
+	Fenced  bool // closed to newcomers: the books disagree about it; see Fence
 	// Divided cards are closed to newcomers too: two are on it that may not be
 	// together any more; see Govern.
 	Divided bool
@@ -83,15 +89,21 @@ type Card struct {
 	Others gpu.MiB
 }
 
-// Free reports whether nobody is on the card, as far as anyone knows.
-func (c *Card) Free() bool { return len(c.Holders) == 0 && !c.Closed && !c.Fenced }
+// Free reports whether nobody is on the card, as far as anyone knows, and nobody is
+// to come.
+func (c *Card) Free() bool {
+	return c.empty() && len(c.Claims) == 0
+}
+
+// empty reports whether nobody is on the card, as far as anyone knows.
+func (c *Card) empty() bool { return len(c.Holders) == 0 && !c.Closed && !c.Fenced }
 
 // FreeMemory returns what further slices may take. Never below 0.
 func (c *Card) FreeMemory() gpu.MiB {
 	if c.taken() {
 		return 0
 	}
-	return max(0, c.Usable-c.Used.Memory-c.Foreign())
+	return max(0, c.Usable-c.Used.Memory-c.Claimed.Memory-c.Foreign())
 }
 
 // FreeCores returns the compute that further slices may take. Never below 0.
@@ -99,7 +111,7 @@ func (c *Card) FreeCores() gpu.Cores {
 	if c.taken() {
 		return 0
 	}
-	return max(0, c.UsableCores-c.Used.Cores)
+	return max(0, c.UsableCores-c.Used.Cores-c.Claimed.Cores)
 }
 
 // FreeSlots returns how many further containers the card takes. Never below 0.
@@ -107,11 +119,13 @@ func (c *Card) FreeSlots() int {
 	if c.taken() {
 		return 0
 	}
-	return max(0, c.MaxSlices-c.Used.Slots)
+	return max(0, c.MaxSlices-c.Used.Slots-c.Claimed.Slots)
 }
 
 // taken reports whether no slice can come onto the card whatever its size.
-func (c *Card) taken() bool { return c.Closed || c.Fenced || c.Divided || c.Used.Exclusive }
+func (c *Card) taken() bool {
+	return c.Closed || c.Fenced || c.Divided || c.Used.Exclusive || c.Claimed.Exclusive
+}
 
 // Node is a node at one moment: what it says of itself, and who holds what of
 // it. Nodes are frozen: a change replaces the node.
@@ -128,8 +142,9 @@ type Node struct {
 	// Version is another for each state of a node that the ledger has had; 0 for
 	// what a plan makes of it.
 	Version    uint64
-	UsedCPU    gpu.MilliCPU // the sum over Holds
-	UsedMemory gpu.Bytes    // the sum over Holds
+	UsedCPU    gpu.MilliCPU // the sum over Holds, of claims what Card.Claimed says
+	UsedMemory gpu.Bytes    // likewise
+	Claims     int          // how many of Holds are Claimed
 }
 
 // build makes the frozen node of these facts and holds. It is the only maker of
@@ -143,12 +158,20 @@ func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary, before *Node
 		n.Cards[i].Card = f.Cards[i]
 		n.Cards[i].Fenced = slices.Contains(fences, f.Cards[i].ID)
 	}
+	claims := false
 	for _, h := range holds {
+		if isClaim(h) {
+			claims = true
+			continue
+		}
 		n.UsedCPU += h.CPU
 		n.UsedMemory += h.Memory
 		for i := range h.uses {
 			n.occupy(h, &h.uses[i])
 		}
+	}
+	if claims {
+		n.enterClaims()
 	}
 	for i := range n.Cards {
 		n.Cards[i].Divided = n.Cards[i].divided(b)
@@ -210,7 +233,7 @@ func (n *Node) admit(h *Hold) error {
 // when it can. It goes by the books alone: what was measured may change between a
 // decision and its Reserve, and is looked at right before by who decides.
 func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
-	sum := c.Used.Plus(u)
+	sum := c.Used.Plus(c.Claimed).Plus(u)
 	switch {
 	case c.Closed:
 		return fmt.Errorf("closed for a foreign pod: %w", ErrNoRoom)
@@ -218,9 +241,9 @@ func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
 		return fmt.Errorf("fenced, as the books disagree about it: %w", ErrNoRoom)
 	case c.Divided:
 		return fmt.Errorf("tenants are on it that may not be together: %w", ErrBoundary)
-	case u.Exclusive && len(c.Holders) > 0:
-		return fmt.Errorf("asked for alone, has %d holders: %w", len(c.Holders), ErrNoRoom)
-	case c.Used.Exclusive:
+	case u.Exclusive && len(c.Holders)+len(c.Claims) > 0:
+		return fmt.Errorf("asked for alone, has %d holders: %w", len(c.Holders)+len(c.Claims), ErrNoRoom)
+	case c.Used.Exclusive || c.Claimed.Exclusive:
 		return fmt.Errorf("held exclusively: %w", ErrNoRoom)
 	case u.Exclusive:
 		return nil
@@ -231,9 +254,11 @@ func (c *Card) admit(tenant gpu.TenantID, u gpu.Use, b Boundary) error {
 	case sum.Slots > c.MaxSlices:
 		return fmt.Errorf("%d of %d slots: %w", sum.Slots, c.MaxSlices, ErrNoRoom)
 	}
-	for _, h := range c.Holders {
-		if !b.MayShare(tenant, h.Tenant) {
-			return fmt.Errorf("tenants %q and %q: %w", tenant, h.Tenant, ErrBoundary)
+	for _, on := range [...][]Holder{c.Holders, c.Claims} {
+		for _, h := range on {
+			if !b.MayShare(tenant, h.Tenant) {
+				return fmt.Errorf("tenants %q and %q: %w", tenant, h.Tenant, ErrBoundary)
+			}
 		}
 	}
 	return nil

@@ -8,11 +8,11 @@ import (
 
 // Rivals returns who is on a card together with the pod that may not be: where
 // the pod could not have come had the others been there first, they are its
-// rivals. What a card is closed or fenced for besides does not matter. None if
-// the pod holds nothing.
+// rivals. What a card is closed, fenced or claimed for besides does not matter. None
+// if the pod holds nothing, or no more than a claim.
 func (l *Ledger) Rivals(pod gpu.PodID) []gpu.PodID {
 	h, ok := l.Hold(pod)
-	if !ok {
+	if !ok || h.State == Claimed {
 		return nil
 	}
 	n, ok := l.Snapshot().Node(h.Node)

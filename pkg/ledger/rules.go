@@ -56,6 +56,7 @@ func (l *Ledger) Govern(r Rules) {
 	for namespace, c := range l.census {
 		l.spent.change(namespace, c.spending, r, gpu.Spending.Plus)
 	}
+	l.claims = l.claims.charge(r)
 	moved := l.moved(r)
 	touched := map[gpu.NodeID]struct{}{}
 	for pod, h := range moved {

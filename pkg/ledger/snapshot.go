@@ -18,6 +18,7 @@ type Snapshot struct {
 	rules   Rules              // those in force; nil in the zero Snapshot
 	spent   spent              // shared, and so never edited
 	members members
+	claims  *claims
 }
 
 // arrange returns the snapshot of these nodes.
@@ -113,19 +114,56 @@ func (s Snapshot) with(p gpu.Placement) (Snapshot, error) {
 		return s, ErrUnknownNode
 	}
 	p.Tenant, _ = s.rules.Owner(p.Namespace)
-	if old := n.Hold(p.Pod); old != nil {
+	old := n.Hold(p.Pod)
+	if old == nil {
+		h := newHold(p, none.after(reserve))
+		if err := s.admit(h); err != nil {
+			return s, err
+		}
+		return s.entered(n, nil, h), nil
+	}
+	if !isClaim(old) {
 		return s, old.again(&p)
 	}
-	h := newHold(p, none.after(reserve))
-	if err := s.spent.admit(h, s.rules); err != nil {
+	h, err := s.redeem(old, p)
+	if err != nil {
 		return s, err
 	}
-	if err := n.admit(h); err != nil {
-		return s, err
+	return s.entered(n, old, h), nil
+}
+
+// admit says why h cannot be entered; nil when it can. Its pod holds nothing on the node.
+func (s Snapshot) admit(h *Hold) error {
+	n, ok := s.Node(h.Node)
+	if !ok {
+		return ErrUnknownNode
 	}
-	s.spent = s.spent.with(h, s.rules)
+	if err := affords(h, s.rules, s.Spent); err != nil {
+		return err
+	}
+	return n.admit(h)
+}
+
+// redeem returns the hold of p that stands on the claim old, on the same node, or why
+// there is none: the claim is not in its own way.
+func (s Snapshot) redeem(old *Hold, p gpu.Placement) (*Hold, error) {
+	h := newHold(p, old.after(reserve)).on(old.claim)
+	if err := s.Without(old.Node, old.Pod).admit(h); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// entered returns the snapshot with h on the node, in the place of old, if there is one.
+func (s Snapshot) entered(n *Node, old, h *Hold) Snapshot {
+	holds := with(n.Holds, h)
+	s.spent = s.spent.with(old, h, s.rules)
+	s.claims = s.claims.replace(old, h, n.Hold, s.rules)
 	s.members = s.members.enter(h)
-	return s.replace(build(n.Facts, with(n.Holds, h), n.Fences, n.Boundary, n)), nil
+	if old != nil && old.Group != h.Group {
+		s.members = s.members.leave(old, holds)
+	}
+	return s.replace(build(n.Facts, holds, n.Fences, n.Boundary, n))
 }
 
 // Without returns the cluster as it would be if these pods had ended on node.
@@ -144,6 +182,7 @@ func (s Snapshot) Without(node gpu.NodeID, pods ...gpu.PodID) Snapshot {
 		if goes(h) {
 			s.spent = s.spent.without(h, s.rules)
 			s.members = s.members.leave(h, rest)
+			s.claims = s.claims.replace(h, nil, n.Hold, s.rules)
 		}
 	}
 	return s.replace(build(n.Facts, rest, n.Fences, n.Boundary, n))

@@ -27,9 +27,18 @@ func (s *spent) of(a gpu.Account) gpu.Spending {
 	return nil
 }
 
-// admit says why h may not be entered whatever the room: nothing may come from
+// used is what the account is charged for, with what claims will take besides.
+func used(s *spent, c *claims, a gpu.Account) gpu.Spending {
+	sum := s.of(a)
+	if due := c.owed(a); len(due) > 0 {
+		return sum.Plus(due)
+	}
+	return sum
+}
+
+// affords says why h may not be entered whatever the room: nothing may come from
 // its namespace, or a quota would be passed. Who holds no card is not asked.
-func (s *spent) admit(h *Hold, r Rules) error {
+func affords(h *Hold, r Rules, used func(gpu.Account) gpu.Spending) error {
 	if len(h.spending) == 0 {
 		return nil
 	}
@@ -37,7 +46,7 @@ func (s *spent) admit(h *Hold, r Rules) error {
 		return fmt.Errorf("namespace %s: %s: %w", h.Namespace, closed, ErrInactive)
 	}
 	for _, account := range r.Accounts(h.Namespace) {
-		if x, over := gpu.Check(r.Limits(account), s.of(account), h.spending); over {
+		if x, over := gpu.Check(r.Limits(account), used(account), h.spending); over {
 			return fmt.Errorf("%s: %w", x, ErrQuota)
 		}
 	}
@@ -46,14 +55,14 @@ func (s *spent) admit(h *Hold, r Rules) error {
 
 // replace charges for h in the place of old, either of which may be nil.
 func (s *spent) replace(old, h *Hold, r Rules) {
-	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.spending, h.spending) {
+	if old != nil && h != nil && old.Namespace == h.Namespace && slices.Equal(old.charged(), h.charged()) {
 		return // as nearly always: a bind that is confirmed, a pod that ends
 	}
 	if old != nil {
-		s.change(old.Namespace, old.spending, r, gpu.Spending.Minus)
+		s.change(old.Namespace, old.charged(), r, gpu.Spending.Minus)
 	}
 	if h != nil {
-		s.change(h.Namespace, h.spending, r, gpu.Spending.Plus)
+		s.change(h.Namespace, h.charged(), r, gpu.Spending.Plus)
 	}
 }
 
@@ -100,10 +109,10 @@ func (s *spent) share() spent {
 	return *s
 }
 
-// with returns what is spent when h is held too. It is for snapshots, whose sums
-// are shared: s stays as it is.
-func (s spent) with(h *Hold, r Rules) spent {
-	s.replace(nil, h, r)
+// with returns what is spent when h is held, in the place of old if there is one. It
+// is for snapshots, whose sums are shared: s stays as it is.
+func (s spent) with(old, h *Hold, r Rules) spent {
+	s.replace(old, h, r)
 	return s.share()
 }
 
@@ -132,7 +141,7 @@ func (s Snapshot) Purse(namespace string) Purse {
 	}
 	for _, account := range s.rules.Accounts(namespace) {
 		if limits := s.rules.Limits(account); len(limits) > 0 {
-			p.accounts = append(p.accounts, purse{limits, s.spent.of(account)})
+			p.accounts = append(p.accounts, purse{limits, s.Spent(account)})
 		}
 	}
 	return p
@@ -168,5 +177,6 @@ func (s Snapshot) Owner(namespace string) (gpu.TenantID, gpu.Reason) {
 	return s.rules.Owner(namespace)
 }
 
-// Spent returns what the account is charged for. It is never edited.
-func (s Snapshot) Spent(a gpu.Account) gpu.Spending { return s.spent.of(a) }
+// Spent returns what the account is charged for: all holds, of claims what they take
+// beyond what those still take who are to go for them. It is never edited.
+func (s Snapshot) Spent(a gpu.Account) gpu.Spending { return used(&s.spent, s.claims, a) }

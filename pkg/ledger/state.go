@@ -18,6 +18,7 @@ const (
 	Bound           // the API server says so
 	Draining        // bound, and being stopped
 	Lingering       // the pod object is gone, its containers perhaps not
+	Claimed         // kept for a pod while others make room for it; nobody of it is there
 
 	illegal State = -1
 )
@@ -34,6 +35,8 @@ func (s State) String() string {
 		return "draining"
 	case Lingering:
 		return "lingering"
+	case Claimed:
+		return "claimed"
 	}
 	return fmt.Sprintf("State(%d)", int(s))
 }
@@ -49,6 +52,8 @@ const (
 	linger
 	release
 	expire
+	claim
+	unclaim
 	events
 )
 
@@ -56,24 +61,36 @@ const (
 // same state again means that nothing happens. It is read only.
 //
 // A lingering pod cannot reserve: its hold ends by itself, which a hold that
-// somebody relies on must not do.
+// somebody relies on must not do. A held one that stands on a claim is claimed again
+// after unreserve: see Hold.after.
 var moves = [...][events]State{
-	// reserve, unreserve, confirm, drain, linger, release, expire
-	none:      {Held, none, Bound, illegal, none, none, none},
-	Held:      {Held, none, Bound, illegal, Lingering, none, Held},
-	Bound:     {Bound, Bound, Bound, Draining, Lingering, none, Bound},
-	Draining:  {Draining, Draining, Draining, Draining, Lingering, none, Draining},
-	Lingering: {illegal, Lingering, Bound, illegal, Lingering, none, none},
+	// reserve, unreserve, confirm, drain, linger, release, expire, claim, unclaim
+	none:      {Held, none, Bound, illegal, none, none, none, Claimed, none},
+	Held:      {Held, none, Bound, illegal, Lingering, none, Held, Held, Held},
+	Bound:     {Bound, Bound, Bound, Draining, Lingering, none, Bound, illegal, Bound},
+	Draining:  {Draining, Draining, Draining, Draining, Lingering, none, Draining, illegal, Draining},
+	Lingering: {illegal, Lingering, Bound, illegal, Lingering, none, none, illegal, Lingering},
+	Claimed:   {Held, Claimed, Bound, illegal, none, none, Claimed, Claimed, none},
 }
 
 // after returns the state that e leads to, or illegal.
 func (s State) after(e event) State { return moves[s][e] }
+
+// after returns the state that e leads the hold to, or illegal.
+func (h *Hold) after(e event) State {
+	if e == unreserve && h.State == Held && h.claim != nil {
+		return Claimed
+	}
+	return h.State.after(e)
+}
 
 // Hold is a pod's entry in the books. It never changes: a move replaces it.
 type Hold struct {
 	gpu.Placement
 	State State
 	Until time.Time // when a Lingering hold ends by itself
+
+	claim *claimed // of a Claimed hold, and of a Held one that stands on a claim
 
 	// Worked out once: each build of the node needs the one, each change of the
 	// rules the other.
@@ -89,6 +106,9 @@ func newHold(p gpu.Placement, s State) *Hold {
 func (h *Hold) in(s State, until time.Time) *Hold {
 	other := *h
 	other.State, other.Until = s, until
+	if s != Held && s != Claimed {
+		other.claim = nil
+	}
 	return &other
 }
 
@@ -103,7 +123,7 @@ func (h *Hold) of(tenant gpu.TenantID) *Hold {
 // for what it has.
 func (h *Hold) again(p *gpu.Placement) error {
 	switch {
-	case h.State.after(reserve) != h.State:
+	case h.State.after(reserve) == illegal:
 		return fmt.Errorf("the pod is %s: %w", h.State, ErrIllegal)
 	case h.Node != p.Node || !slices.Equal(h.uses, p.Uses()) || !slices.Equal(h.Foreign, p.Foreign):
 		return fmt.Errorf("%s on %s: %w", h.State, h.Node, ErrHeldElsewhere)

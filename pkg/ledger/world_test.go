@@ -134,7 +134,15 @@ func describe(c *ledger.Card) string {
 	if c.Closed {
 		parts = append(parts, "closed")
 	}
-	return strings.Join(parts, ", ")
+	var claimed []string
+	for _, h := range c.Claims {
+		claimed = append(claimed, fmt.Sprintf("%s %d", h.Pod, h.Use.Memory))
+	}
+	text := strings.Join(parts, ", ")
+	if len(claimed) == 0 {
+		return text
+	}
+	return strings.TrimPrefix(text+"; "+strings.Join(claimed, ", ")+" claimed", "; ")
 }
 
 // freeze writes a snapshot out in full, so that a later look shows any change to
@@ -152,8 +160,13 @@ func freeze(s ledger.Snapshot) string {
 			panic(err)
 		}
 	}
+	for _, pod := range podIDs() {
+		if node, ok := s.Claim(pod); ok {
+			fmt.Fprintln(&all, pod, "claims on", node)
+		}
+	}
 	for id, n := range s.Nodes() {
-		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.Readings, n.UsedCPU, n.UsedMemory} {
+		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.Readings, n.UsedCPU, n.UsedMemory, n.Claims} {
 			if err := out.Encode(part); err != nil {
 				panic(err)
 			}

@@ -103,7 +103,7 @@ func cardState(c *ledger.Card) CardState {
 		return CardExclusive
 	case len(c.Holders) > 0:
 		return CardShared
-	case c.Closed || c.Cordoned:
+	case c.Closed || c.Cordoned || len(c.Claims) > 0:
 		return CardClosed
 	default:
 		return CardFree

@@ -171,7 +171,7 @@ func cardStates() []CardState {
 func memoryKinds() []MemoryKind { return []MemoryKind{MemoryUsable, MemoryHeld} }
 
 func holdStates() []string {
-	states := []ledger.State{ledger.Held, ledger.Bound, ledger.Draining, ledger.Lingering}
+	states := []ledger.State{ledger.Held, ledger.Bound, ledger.Draining, ledger.Lingering, ledger.Claimed}
 	names := make([]string, len(states))
 	for i, s := range states {
 		names[i] = s.String()
@@ -236,7 +236,7 @@ func countedFamilies() []Family {
 			[]Label{{Name: "verb", Values: texts(routes())}}},
 		{nameCertificate, Gauge, "When the certificate in use, or the authority that it is trusted by, expires, in seconds since 1970.",
 			[]Label{{Name: "certificate", Values: []string{CertificateServed, CertificateAuthority}}}},
-		{nameCards, Gauge, "Cards in the ledger. Closed: without a holder of ours, but taken off for a foreign one, or cordoned.",
+		{nameCards, Gauge, "Cards in the ledger. Closed: without a holder of ours, but claimed for one that is to come, taken off for a foreign one, or cordoned.",
 			[]Label{vendor, {Name: "state", Values: texts(cardStates())}}},
 		{nameCardMemory, Gauge, "Card memory in MiB: usable for slices, and held. Held may pass usable, for a whole card takes the reserve too.",
 			[]Label{vendor, {Name: "kind", Values: texts(memoryKinds())}}},

@@ -49,6 +49,7 @@ func world(t *testing.T) *ledger.Ledger {
 		card("sliced", 2, nil),
 		card("sick", 3, func(c *gpu.Card) { c.Healthy = false }),
 		card("cordoned", 4, func(c *gpu.Card) { c.Cordoned = true }),
+		card("kept", 6, nil),
 		card("other", 5, func(c *gpu.Card) { c.Vendor = gpu.Musa }),
 	}})
 	if err := l.Reserve(placement("a", "whole", true)); err != nil {
@@ -61,6 +62,9 @@ func world(t *testing.T) *ledger.Ledger {
 		t.Fatal(err)
 	}
 	l.Linger("d", time.Unix(100, 0))
+	if err := l.Claim(placement("e", "kept", false), nil); err != nil {
+		t.Fatal(err)
+	}
 	return l
 }
 
@@ -72,11 +76,11 @@ func TestCollectorReadsTheLedger(t *testing.T) {
 heteroflow_card_memory_mib{kind="held",vendor="musa"} 0
 heteroflow_card_memory_mib{kind="held",vendor="nvidia"} 1900
 heteroflow_card_memory_mib{kind="usable",vendor="musa"} 900
-heteroflow_card_memory_mib{kind="usable",vendor="nvidia"} 4500
-# HELP heteroflow_cards Cards in the ledger. Closed: without a holder of ours, but taken off for a foreign one, or cordoned.
+heteroflow_card_memory_mib{kind="usable",vendor="nvidia"} 5400
+# HELP heteroflow_cards Cards in the ledger. Closed: without a holder of ours, but claimed for one that is to come, taken off for a foreign one, or cordoned.
 # TYPE heteroflow_cards gauge
 heteroflow_cards{state="closed",vendor="musa"} 0
-heteroflow_cards{state="closed",vendor="nvidia"} 1
+heteroflow_cards{state="closed",vendor="nvidia"} 2
 heteroflow_cards{state="exclusive",vendor="musa"} 0
 heteroflow_cards{state="exclusive",vendor="nvidia"} 1
 heteroflow_cards{state="free",vendor="musa"} 1
@@ -88,6 +92,7 @@ heteroflow_cards{state="unhealthy",vendor="nvidia"} 1
 # HELP heteroflow_holds Pods in the ledger by the state of their hold, pods without cards included.
 # TYPE heteroflow_holds gauge
 heteroflow_holds{state="bound"} 1
+heteroflow_holds{state="claimed"} 1
 heteroflow_holds{state="draining"} 1
 heteroflow_holds{state="held"} 1
 heteroflow_holds{state="lingering"} 1

@@ -65,14 +65,19 @@ func (Cards) Filter(c *pipeline.Cycle, n *pipeline.Candidate) pipeline.Verdict {
 	return pipeline.Verdict{}
 }
 
-// closed reports whether the tenant may not join those on the card. Most holders
-// are the tenant's own, and nobody has to be asked about those.
+// closed reports whether the tenant may not join those on the card, or those who are to
+// come there. Most are the tenant's own, and nobody has to be asked about those.
 func closed(t gpu.TenantID, card *ledger.Card, b ledger.Boundary) bool {
 	if card.Divided {
 		return true
 	}
-	for i := range card.Holders {
-		h := &card.Holders[i]
+	return strangers(t, card.Holders, b) || strangers(t, card.Claims, b)
+}
+
+// strangers reports whether the tenant may not be with one of those.
+func strangers(t gpu.TenantID, on []ledger.Holder, b ledger.Boundary) bool {
+	for i := range on {
+		h := &on[i]
 		own := t != "" && h.Tenant == t
 		if !h.Use.Exclusive && !own && !b.MayShare(t, h.Tenant) {
 			return true

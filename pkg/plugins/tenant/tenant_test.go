@@ -57,6 +57,11 @@ func divided(holders ...ledger.Holder) ledger.Card {
 	return ledger.Card{Holders: holders, Divided: true}
 }
 
+// toCome is a card to which somebody is to come, when those have gone who are there.
+func toCome(t gpu.TenantID, holders ...ledger.Holder) ledger.Card {
+	return ledger.Card{Holders: holders, Claims: []ledger.Holder{slice(t)}}
+}
+
 func TestCards(t *testing.T) {
 	refused := func(have, want, closed int64) pipeline.Verdict {
 		return pipeline.Verdict{Reason: gpu.NoTenantEligibleGPU, Have: have, Want: want, Closed: closed}
@@ -89,6 +94,10 @@ func TestCards(t *testing.T) {
 		// Two are on it that may not be together any more: nobody joins them.
 		"a divided card takes nobody": {"rose", []gpu.Ask{one}, []ledger.Card{divided(slice("red"), slice("blue"))}, refused(0, 1, 1), []int{}},
 		"nor one that is on it":       {"red", []gpu.Ask{one}, []ledger.Card{divided(slice("red"), slice("blue"))}, refused(0, 1, 1), []int{}},
+
+		// Who is to come counts, and divides nothing from who is there.
+		"beside another who is to come":  {"red", []gpu.Ask{one}, []ledger.Card{toCome("blue")}, refused(0, 1, 1), []int{}},
+		"beside its own and one to come": {"rose", []gpu.Ask{one}, []ledger.Card{toCome("blue", slice("red"))}, pipeline.Verdict{}, []int{0}},
 
 		// Full is another matter than forbidden, and resource-filter's to say.
 		"held whole by another is full, not forbidden": {"red", []gpu.Ask{one}, []ledger.Card{card(whole("blue"))}, pipeline.Verdict{}, []int{0}},
