@@ -73,7 +73,7 @@ func (p *program) elect(ctx context.Context, cfg config, c clients, counts *metr
 		Epochs:  &kube.Epochs{Client: c.lease, Now: time.Now},
 		Fence:   &kube.Fence{Client: c.lease, Namespace: cfg.leaseNamespace},
 		Ready:   p.cluster.Ready,
-		CatchUp: func(ctx context.Context) error { return p.books.CatchUp(ctx, c.work) },
+		CatchUp: func(ctx context.Context) error { return p.cluster.CatchUp(ctx, c.work, c.kinds) },
 		Idle:    func() bool { return len(p.books.Ledger.Unconfirmed()) == 0 },
 		Hindered: func(ctx context.Context, why string) {
 			p.events.Hindered(kube.LeaseReference(ctx, c.lease, cfg.leaseNamespace), holder, why)

@@ -25,16 +25,18 @@ import (
 // what clusters follow to list and to watch; everything else is up to other.
 type apiServer struct {
 	*httptest.Server
-	streams    bool // takes watches that begin with a list
-	other      http.HandlerFunc
-	nodes      []corev1.Node
-	pods       []corev1.Pod
-	namespaces []corev1.Namespace
-	quotas     []corev1.ResourceQuota
-	tenants    []v1alpha1.Tenant
-	news       chan string            // watch events of pods, as JSON
-	written    map[string]chan string // those of what rules are made of, by resource
-	lacks      atomic.Bool            // the kind Tenant
+	streams     bool // takes watches that begin with a list
+	other       http.HandlerFunc
+	nodes       []corev1.Node
+	pods        []corev1.Pod
+	namespaces  []corev1.Namespace
+	quotas      []corev1.ResourceQuota
+	tenants     []v1alpha1.Tenant
+	preemptions []v1alpha1.Preemption
+	news        chan string            // watch events of pods, as JSON
+	written     map[string]chan string // those of what rules are made of, by resource
+	lacks       atomic.Bool            // the kind Tenant
+	lacksMore   atomic.Bool            // the kind Preemption
 
 	mu    sync.Mutex
 	asked []string // guarded by mu: "pods list resourceVersion=...", in the order of arrival
@@ -43,7 +45,7 @@ type apiServer struct {
 func newAPIServer(t testing.TB, change ...func(*apiServer)) *apiServer {
 	t.Helper()
 	s := &apiServer{streams: true, other: http.NotFound, news: make(chan string), written: map[string]chan string{}}
-	for _, resource := range []string{"namespaces", "resourcequotas", "tenants"} {
+	for _, resource := range []string{"namespaces", "resourcequotas", "tenants", "preemptions"} {
 		s.written[resource] = make(chan string)
 	}
 	for _, c := range change {
@@ -88,7 +90,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !followed || r.Method != http.MethodGet:
 		s.other(w, r)
-	case kind == v1alpha1.TenantKind && s.lacks.Load():
+	case kind == v1alpha1.TenantKind && s.lacks.Load(), kind == v1alpha1.PreemptionKind && s.lacksMore.Load():
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 	case query.Get("watch") == "":
 		s.note(resource+" list", query)
@@ -106,12 +108,13 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 func kindOf(resource string) (kind string, followed bool) {
 	kind, followed = map[string]string{
 		"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "tenants": v1alpha1.TenantKind,
+		"preemptions": v1alpha1.PreemptionKind,
 	}[resource]
 	return kind, followed
 }
 
 func versionOf(kind string) string {
-	if kind == v1alpha1.TenantKind {
+	if kind == v1alpha1.TenantKind || kind == v1alpha1.PreemptionKind {
 		return v1alpha1.SchemeGroupVersion.String()
 	}
 	return "v1"
@@ -127,6 +130,8 @@ func (s *apiServer) objects(resource string) []any {
 		return anyOf(s.namespaces)
 	case "resourcequotas":
 		return anyOf(s.quotas)
+	case "preemptions":
+		return anyOf(s.preemptions)
 	}
 	return anyOf(s.tenants)
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,19 +15,22 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	kinds "heteroflow.io/heteroflow/pkg/generated/informers"
+	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 )
 
-// Cluster follows the API server's nodes and pods, and the rules for tenants. Make
-// one with NewCluster.
+// Cluster follows the API server's nodes and pods, the rules for tenants, and what
+// preemptions keep. Make one with NewCluster.
 type Cluster struct {
 	factory informers.SharedInformerFactory
 	kinds   kinds.SharedInformerFactory
 	books   *Books
 	rules   *Rules
+	claims  *claims
 	pods    corelisters.PodLister
 	nodes   corelisters.NodeLister
 	caches  []cache.DoneChecker // are done once the first lists are here
 	told    []cache.DoneChecker // are done once the books have been told of them
+	judged  []cache.DoneChecker // those of told by which claims are judged
 }
 
 // NewCluster returns a cluster that tells books what it sees, once it runs, and has
@@ -57,6 +61,13 @@ func NewCluster(client kubernetes.Interface, own versioned.Interface, books *Boo
 		return nil, err
 	}
 	c.told = append(c.told, c.rules)
+	c.claims = newClaims(claimantOf(books.Ledger), books.Logger)
+	told, err := c.claims.follow(c.kinds.Heteroflow().V1alpha1().Preemptions())
+	if err != nil {
+		return nil, err
+	}
+	c.judged = append(slices.Clone(c.told), told)
+	c.told = append(slices.Clone(c.judged), c.claims)
 	return c, nil
 }
 
@@ -93,6 +104,11 @@ func (c *Cluster) Pods() corelisters.PodLister { return c.pods }
 // Nodes finds nodes in what the cluster has seen.
 func (c *Cluster) Nodes() corelisters.NodeLister { return c.nodes }
 
+// Preemptions finds Preemptions in what the cluster has seen.
+func (c *Cluster) Preemptions() kindlisters.PreemptionLister {
+	return c.kinds.Heteroflow().V1alpha1().Preemptions().Lister()
+}
+
 // Rules returns the rules for tenants, as far as they have been seen.
 func (c *Cluster) Rules() *Rules { return c.rules }
 
@@ -108,6 +124,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { c.rules.run(ctx) })
 	beside.Go(func() { c.announce(ctx) })
+	beside.Go(func() { c.claims.run(ctx, c.judged) })
 	defer beside.Wait()
 	tick := time.NewTicker(expiry)
 	defer tick.Stop()
@@ -117,6 +134,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 			c.books.Expire()
+			c.claims.retry()
 		}
 	}
 }

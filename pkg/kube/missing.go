@@ -8,14 +8,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 )
 
-// missing tells that the kind Tenant is not known to the API server. Without it
-// nobody can say who may share cards with whom, so nothing is decided: unknown is
-// not free.
+// missing tells that a kind is not known to the API server. Without Tenants nobody can
+// say who may share cards with whom, and without Preemptions which cards are kept, so
+// nothing is decided: unknown is not free.
 type missing struct {
-	logger klog.Logger
-	kind   cache.DoneChecker // is done once Tenants have been listed
+	logger   klog.Logger
+	resource string            // of the kind, in our group
+	kind     cache.DoneChecker // is done once its objects have been listed
 
 	mu   sync.Mutex
 	so   bool      // guarded by mu; it was not known when last asked for
@@ -44,7 +47,7 @@ func (m *missing) tell(quiet time.Duration) {
 	defer m.mu.Unlock()
 	if now := time.Now(); m.so && now.Sub(m.told) >= quiet {
 		m.told = now
-		m.logger.Error(nil, "the API server knows no tenants.heteroflow.io: install the chart's CRDs")
+		m.logger.Error(nil, "the API server knows no "+m.resource+"."+v1alpha1.GroupName+": install the chart's CRDs")
 	}
 }
 

@@ -70,7 +70,7 @@ const (
 func newRules(tenants kindlisters.TenantLister, namespaces corelisters.NamespaceLister, quotas corelisters.ResourceQuotaLister,
 	books governed, logger klog.Logger) *Rules {
 	return &Rules{
-		tenants: tenants, namespaces: namespaces, quotas: quotas, books: books, former: former{podsIn: books.PodsIn}, logger: logger, missing: &missing{logger: logger},
+		tenants: tenants, namespaces: namespaces, quotas: quotas, books: books, former: former{podsIn: books.PodsIn}, logger: logger, missing: &missing{logger: logger, resource: v1alpha1.TenantResource},
 		news: make(chan struct{}, 1), first: make(chan struct{}), changed: make(chan struct{}), law: &Law{},
 	}
 }

@@ -26,7 +26,7 @@ import (
 //     whose earlier lives were, what codec.Bound goes by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
-//   - a Tenant: all but who has written which field of it.
+//   - a Tenant, and a Preemption: all but who has written which field of it.
 type slimmer struct {
 	lists  lists
 	marks  map[string]string // the labels of a pod that we have bound; never edited
@@ -52,6 +52,8 @@ func (s *slimmer) slim(object any) (any, error) {
 	case *corev1.ResourceQuota:
 		*o = s.quota(o)
 	case *v1alpha1.Tenant:
+		o.ManagedFields = nil
+	case *v1alpha1.Preemption:
 		o.ManagedFields = nil
 	}
 	return object, nil

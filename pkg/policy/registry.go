@@ -36,7 +36,9 @@ func chosen() []string {
 func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
 
 // known also takes what a policy switches and arranges like a plugin.
-func known(name string) bool { return fixed(name) || slices.Contains(chosen(), name) || name == preemptName }
+func known(name string) bool {
+	return fixed(name) || slices.Contains(chosen(), name) || name == preemptName
+}
 
 // readArgs has a plugin judge its arguments.
 func readArgs(name string, args []byte) error {
