@@ -74,8 +74,10 @@ func (w *world) leader() *Controller {
 		Changed: func() <-chan struct{} { return nil },
 		Pods:    podServer{w}, Plans: planServer{w}, Jobs: jobServer{w}, Ledger: w, Planner: Planner{w.plan, func(*preempt.World, *preempt.Plan) error { return nil }},
 		Codec: Codec{Bound: w.bound, Asking: asking, Manifest: manifest, Allocation: func(p *gpu.Placement) (string, error) { return strconv.Itoa(int(p.CPU)), nil }, Claim: claimOf},
-		Rules: func() preempt.Rules { return preempt.Rules{Stage: preempt.OfRunning, Bare: true} },
-		Suits: func(_ *preempt.Asker, n gpu.NodeID) bool { return w.cards[n] > 0 }, Nominate: w.nominate, Withdraw: w.withdraw,
+		Base: func() preempt.World {
+			return preempt.World{Rules: preempt.Rules{Stage: preempt.OfRunning, Bare: true}, Suits: func(_ *preempt.Asker, n gpu.NodeID) bool { return w.cards[n] > 0 }}
+		},
+		Nominate: w.nominate, Withdraw: w.withdraw,
 		Resume: func(_ string, t *corev1.PodTemplateSpec, n int32) bool {
 			return w.room(need(t.Annotations)*int(n)) != ""
 		},
@@ -528,6 +530,9 @@ func (s jobServer) Suspend(_ context.Context, j *batchv1.Job, suspend bool, anno
 	}
 	if now.ResourceVersion != j.ResourceVersion {
 		return conflict("jobs", j.Name)
+	}
+	if !suspend && now.Annotations[annotationSuspended] == "" {
+		s.wrong("Job %s is resumed, which is its user's", j.Name)
 	}
 	next := now.DeepCopy()
 	next.ResourceVersion, next.Spec.Suspend = s.next(), &suspend
