@@ -285,6 +285,9 @@ func (w *world) plan(pw *preempt.World, a *preempt.Asker) (best preempt.Plan, ou
 	})
 	for _, node := range slices.Sorted(maps.Keys(w.cards)) {
 		victims, enough := w.victims(pw, all, a, node)
+		if waits := len(victims) == 0 || w.used(node, idsOf(victims)...)+int(a.CPU) > w.cards[node]; enough && waits {
+			return best, preempt.Waits
+		}
 		if enough && (outcome == preempt.Hopeless || len(victims) < len(best.Victims)) {
 			best = preempt.Plan{Asker: *a, Victims: victims, Placement: gpu.Placement{Pod: a.Pod, Namespace: a.Namespace, Name: a.Name, Node: node, CPU: a.CPU}}
 			outcome = preempt.Planned
@@ -295,6 +298,11 @@ func (w *world) plan(pw *preempt.World, a *preempt.Asker) (best preempt.Plan, ou
 
 func (w *world) victims(pw *preempt.World, all []preempt.Pod, a *preempt.Asker, node gpu.NodeID) (chosen []preempt.Pod, enough bool) {
 	var ids []gpu.PodID
+	for _, v := range all {
+		if v.Phase == preempt.Ending {
+			ids = append(ids, v.ID)
+		}
+	}
 	fits := func(ids []gpu.PodID) bool { return w.used(node, ids...)+int(a.CPU) <= w.cards[node] }
 	for _, v := range all {
 		if v.Node != node || fits(ids) || exempt(&v, a.Priority) != "" || v.Phase == preempt.Ending || pw.Now.Before(pw.Blocked[v.ID]) {
@@ -313,7 +321,7 @@ func (w *world) victims(pw *preempt.World, all []preempt.Pod, a *preempt.Asker, 
 			chosen = slices.DeleteFunc(chosen, func(o preempt.Pod) bool { return o.ID == v.ID })
 		}
 	}
-	return chosen, fits(ids) && len(chosen) > 0
+	return chosen, fits(ids)
 }
 
 func (w *world) nominate(_ context.Context, t engine.Target, _ string) (engine.Pod, error) {
