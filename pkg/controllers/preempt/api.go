@@ -91,7 +91,10 @@ func (a PodAPI) Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
 	if dryRun {
 		e.DeleteOptions.DryRun = []string{metav1.DryRunAll}
 	}
-	err := a.Client.PolicyV1().Evictions(pod.Namespace).Evict(ctx, e)
+	// Not by the client for evictions: it waits, and the round with it, where the API
+	// server says that a budget is being worked out.
+	err := a.Client.PolicyV1().RESTClient().Post().AbsPath("/api/v1").NamespaceIfScoped(pod.Namespace, true).
+		Resource("pods").Name(pod.Name).SubResource("eviction").Body(e).MaxRetries(0).Do(ctx).Error()
 	if keeps(err) {
 		return fmt.Errorf("evict %s/%s: %w: %s", pod.Namespace, pod.Name, ErrBlocked, err.Error())
 	}

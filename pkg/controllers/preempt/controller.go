@@ -33,12 +33,11 @@ type Controller struct {
 	Plans Plans
 	Jobs  Jobs
 
-	Ledger   Ledger
-	Planner  Planner
-	Codec    Codec
-	Rules    func() preempt.Rules
-	Suits    func(a *preempt.Asker, node gpu.NodeID) bool
-	Trial    func(r *gpu.Request, in ledger.Snapshot) preempt.Trial
+	Ledger  Ledger
+	Planner Planner
+	Codec   Codec
+	// Base is what a round plans by, but for State, Pods, Now, History and Blocked.
+	Base     func() preempt.World
 	Nominate func(ctx context.Context, t engine.Target, why string) (engine.Pod, error)
 	Withdraw func(ctx context.Context, t engine.Target) error
 	// Resume reports whether the pods of a Job of this template fit now, beside
@@ -100,6 +99,8 @@ const (
 	mostActive = 100
 	// mostAskers bounds for how many a round plans.
 	mostAskers = 200
+	// planningTime bounds how long a round plans, but for the last plan.
+	planningTime = 500 * time.Millisecond
 	// callTime bounds one request.
 	callTime = 5 * time.Second
 )

@@ -4,7 +4,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +94,7 @@ func crash(t *testing.T, seed uint64, deaths map[string]int) map[v1alpha1.Preemp
 			w.end(pod, 0) // or there would be plans for it for ever
 		}
 	}
+	w.cards["spare"] = 100 // there is room for everybody
 	for quiet, rounds := 0, 0; quiet < 40 && rounds < 1000; rounds++ {
 		w.live(rng)
 		w.see()
@@ -121,13 +124,20 @@ func settle(w *world, rng *rand.Rand) map[string]bool {
 			if rng.IntN(8) == 0 {
 				options = append(options, labelled("stuck", "yes"))
 			}
-			switch rng.IntN(4) {
+			switch rng.IntN(6) {
 			case 0:
 				set := fmt.Sprint("rs", rng.IntN(3))
 				w.sets[set]++
 				options = append(options, ownedBy("ReplicaSet", set))
 			case 1:
 				options = append(options, noted("heteroflow.io/task-type", "training"))
+			case 2:
+				job := fmt.Sprint("job", rng.IntN(2))
+				if w.jobs[key("ns", job)] == nil {
+					w.job(job, 0)
+				}
+				*w.jobs[key("ns", job)].Spec.Parallelism++
+				options = append(options, ownedBy("Job", job))
 			default:
 				bare[name] = true
 			}
@@ -140,7 +150,7 @@ func settle(w *world, rng *rand.Rand) map[string]bool {
 
 // disturb does what users do: they make pods, delete some, and change others.
 func (w *world) disturb(rng *rand.Rand, bare map[string]bool) {
-	switch all := w.sorted(); rng.IntN(10) {
+	switch all := w.sorted(); rng.IntN(12) {
 	case 0, 1:
 		name := "high-" + w.next()
 		options := []func(*corev1.Pod){}
@@ -159,9 +169,23 @@ func (w *world) disturb(rng *rand.Rand, bare map[string]bool) {
 		}
 	case 4:
 		w.budget["a0"], w.budget["a1"] = rng.IntN(2), rng.IntN(3)
+	case 6:
+		w.meddle(rng)
 	case 5:
 		if w.quota = nil; rng.IntN(2) == 0 {
 			w.quota = tooMany()
+		}
+	}
+}
+
+// meddle does to a Job what its user may do while we have it suspended.
+func (w *world) meddle(rng *rand.Rand) {
+	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
+		if j := w.jobs[name].DeepCopy(); suspended(j) && rng.IntN(2) == 0 {
+			on := rng.IntN(2) == 0
+			delete(j.Annotations, annotationSuspended)
+			j.ResourceVersion, j.Spec.Suspend = w.next(), &on
+			w.jobs[name] = j
 		}
 	}
 }
@@ -224,6 +248,11 @@ func (w *world) final(t *testing.T, bare map[string]bool) {
 	for _, p := range w.plans {
 		if active(p) || !settled(p) {
 			t.Errorf("%s does not come to an end: %+v", p.Name, p.Status)
+		}
+	}
+	for name, j := range w.jobs {
+		if j.Annotations[annotationSuspended] != "" {
+			t.Errorf("Job %s is not resumed", name)
 		}
 	}
 	for id, h := range w.holds {

@@ -247,7 +247,7 @@ func (d *decision) end(p v1alpha1.PreemptionPhase, why string) {
 	waits := d.seen.preemptor == waiting
 	d.move(p, why)
 	d.status.EndedAt = at(d.now)
-	if waits && d.seen.nominated {
+	if waits && d.seen.nominated && d.status.HeldSince != nil { // or it is not ours
 		d.do(withdraw, 0)
 	}
 }
@@ -304,6 +304,9 @@ func at(t time.Time) *metav1.MicroTime {
 
 // shorten cuts a text to what a field of the API takes.
 func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
 	for i := range text {
 		if i > most-8 { // where a character begins: none is longer than 4 bytes
 			return text[:i] + " ..."

@@ -1,6 +1,7 @@
 package preempt
 
 import (
+	"slices"
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
@@ -29,6 +30,10 @@ func (d *decision) evicting(i int) {
 	case alive:
 		d.alive(i)
 	case ended:
+		if v.suspended { // and its Job is owed to be resumed
+			d.victim(i, v1alpha1.VictimGone, "")
+			return
+		}
 		d.spare(i, "had ended by itself")
 	case ending, absent:
 		if !v.held {
@@ -129,7 +134,11 @@ func (d *decision) suspended(i int) {
 	if s := &d.status.Victims[i]; s.Message != resumingText {
 		d.victim(i, s.State, resumingText)
 	}
-	d.do(unsuspend, i)
+	if !slices.ContainsFunc(d.deeds, func(a deed) bool {
+		return a.act == unsuspend && d.spec.Victims[a.victim].Owner.UID == d.spec.Victims[i].Owner.UID
+	}) {
+		d.do(unsuspend, i)
+	}
 }
 
 // owned waits for its owner.

@@ -19,32 +19,37 @@ import (
 	"heteroflow.io/heteroflow/pkg/preempt"
 )
 
-// plan plans for those who have been refused, the most important first.
+// plan plans for those who have been refused, the most important first. What it has no
+// time for is first in the next round.
 func (r *round) plan(ctx context.Context) {
-	if r.Rules().Stage == preempt.Disabled {
+	w := r.Base()
+	if w.Rules.Stage == preempt.Disabled {
 		return
 	}
-	askers := r.askers()
+	askers, more := r.askers()
 	if len(askers) == 0 {
+		r.memory.cursor = rank{}
 		return
 	}
-	w := r.world()
-	left := mostActive - r.countActive()
+	r.furnish(&w)
+	left, until := mostActive-r.countActive(), r.Now().Add(planningTime)
 	for i := range askers {
-		if left <= 0 || r.deeds <= 0 || ctx.Err() != nil {
+		if left <= 0 || r.deeds <= 0 || ctx.Err() != nil || r.Now().After(until) {
 			return
 		}
 		a := &askers[i]
 		r.memory.cursor = rankOf(a)
 		begun, err := r.planFor(ctx, &w, a)
-		if err != nil {
+		if err != nil && !errors.Is(err, errChanged) {
 			klog.FromContext(ctx).Error(err, "no pods are ended for a pod", "pod", klog.KRef(a.Namespace, a.Name), "podUID", a.Pod)
 		}
 		if begun {
 			left--
 		}
 	}
-	r.memory.cursor = rank{} // all have had their turn
+	if !more {
+		r.memory.cursor = rank{} // all have had their turn
+	}
 }
 
 func (r *round) countActive() (n int) {
@@ -57,8 +62,22 @@ func (r *round) countActive() (n int) {
 }
 
 // askers returns those for whom the round plans: from behind the one that was the last
-// of the round before, if that could not plan for all.
-func (r *round) askers() (askers []preempt.Asker) {
+// of the round before, if that could not plan for all; more says that this one cannot.
+func (r *round) askers() (askers []preempt.Asker, more bool) {
+	for _, pod := range r.refused() {
+		if len(askers) == mostAskers {
+			return askers, true
+		}
+		if a, asks := r.Codec.Asking(pod); asks {
+			askers = append(askers, a)
+		}
+	}
+	return askers, false
+}
+
+// refused returns the pods that wait for a node and for whom something may be done
+// now, in the order of planning, from behind the cursor.
+func (r *round) refused() (pods []*corev1.Pod) {
 	resting := restOf(r.all)
 	for _, pod := range r.pods {
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || r.Now().Before(resting[pod.UID]) || !r.ripe(pod) {
@@ -67,23 +86,33 @@ func (r *round) askers() (askers []preempt.Asker) {
 		if _, holds := r.Ledger.Hold(gpu.PodID(pod.UID)); holds {
 			continue // room is kept for it, or it is being bound
 		}
-		if a, asks := r.Codec.Asking(pod); asks {
-			askers = append(askers, a)
-		}
+		pods = append(pods, pod)
 	}
-	slices.SortFunc(askers, func(a, b preempt.Asker) int { return rankOf(&a).compare(rankOf(&b)) })
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return place(a).compare(place(b)) })
 	if from := r.memory.cursor; from != (rank{}) {
-		i := slices.IndexFunc(askers, func(a preempt.Asker) bool { return rankOf(&a).compare(from) > 0 })
-		askers = slices.Concat(askers[max(i, 0):], askers[:max(i, 0)])
+		i := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return place(pod).compare(from) > 0 })
+		return pods[max(i, 0):] // behind the last one begins the next turn
 	}
-	return askers[:min(len(askers), mostAskers)]
+	return pods
 }
 
-func rankOf(a *preempt.Asker) rank { return rank{a.Priority, a.Created, string(a.Pod)} }
+// place returns where a pod comes in the order of planning, which is where its Asker
+// does.
+func place(pod *corev1.Pod) rank {
+	var priority int32
+	if pod.Spec.Priority != nil {
+		priority = clamped(*pod.Spec.Priority)
+	}
+	return rank{priority, pod.CreationTimestamp.Time, string(pod.UID)}
+}
+
+func rankOf(a *preempt.Asker) rank { return rank{priorityOf(a), a.Created, string(a.Pod)} }
 
 // priorityOf is the priority by which an asker has others ended: never more than what
 // we give.
-func priorityOf(a *preempt.Asker) int32 { return min(max(a.Priority, 0), 100) }
+func priorityOf(a *preempt.Asker) int32 { return clamped(a.Priority) }
+
+func clamped(priority int32) int32 { return min(max(priority, 0), 100) }
 
 // ripe reports whether the pod has been refused for so long that kube-scheduler has
 // had another chance at it.
@@ -97,9 +126,9 @@ func (r *round) ripe(pod *corev1.Pod) bool {
 	return r.Now().Sub(since) >= time.Second
 }
 
-// world is what the round plans by. Victims that have been asked to go are taken for
-// going, whether that has been seen or not.
-func (r *round) world() preempt.World {
+// furnish adds who is where, and what has been. Victims that have been asked to go are
+// taken for going, whether that has been seen or not.
+func (r *round) furnish(w *preempt.World) {
 	asked := map[types.UID]bool{}
 	for _, p := range r.all {
 		for i := range p.Spec.Victims {
@@ -108,10 +137,7 @@ func (r *round) world() preempt.World {
 			}
 		}
 	}
-	w := preempt.World{
-		State: r.Ledger.Snapshot(), Pods: map[gpu.NodeID][]preempt.Pod{}, Now: r.Now(), Rules: r.Rules(),
-		History: history(r.all), Blocked: blocked(r.all), Suits: r.Suits, Trial: r.Trial,
-	}
+	w.Pods, w.Now, w.History, w.Blocked = map[gpu.NodeID][]preempt.Pod{}, r.Now(), history(r.all), blocked(r.all)
 	for _, pod := range r.pods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
@@ -122,15 +148,14 @@ func (r *round) world() preempt.World {
 		}
 		w.Pods[bound.Node] = append(w.Pods[bound.Node], bound)
 	}
-	return w
 }
 
 // planFor plans for one, and reports whether pods are going to be ended for it.
 func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker) (begun bool, err error) {
 	w.State = r.Ledger.Snapshot()
-	before := time.Now()
+	before := r.Now()
 	plan, outcome := r.Planner.Plan(w, a)
-	took := time.Since(before)
+	took := r.Now().Sub(before)
 	if outcome != preempt.Planned {
 		return false, nil
 	}
@@ -145,22 +170,7 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 	if err := r.begin(ctx, p, &plan); err != nil {
 		return false, err
 	}
-	w.Pods = going(w.Pods, plan.Victims)
 	return true, nil
-}
-
-// going returns the pods with those victims on their way.
-func going(pods map[gpu.NodeID][]preempt.Pod, victims []preempt.Pod) map[gpu.NodeID][]preempt.Pod {
-	for i := range victims {
-		node := victims[i].Node
-		pods[node] = slices.Clone(pods[node]) // which a plan may have kept
-		for j := range pods[node] {
-			if pods[node][j].ID == victims[i].ID {
-				pods[node][j].Phase = preempt.Ending
-			}
-		}
-	}
-	return pods
 }
 
 // begin has the room kept, and writes the plan down. Only then is anybody asked to go.

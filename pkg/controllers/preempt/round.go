@@ -120,7 +120,7 @@ func (r *round) lookAtPreemptor(ctx context.Context, p *v1alpha1.Preemption, s *
 	}
 	s.suits, s.nominated = true, pod.Status.NominatedNodeName == node
 	if a, asks := r.Codec.Asking(pod); asks {
-		s.never, s.suits = a.Never, r.Suits(&a, gpu.NodeID(node))
+		s.never, s.suits = a.Never, r.Base().Suits(&a, gpu.NodeID(node))
 	}
 	hold, has := r.Ledger.Hold(gpu.PodID(who.UID))
 	s.binding = has && hold.State == ledger.Held

@@ -74,8 +74,10 @@ func (w *world) leader() *Controller {
 		Changed: func() <-chan struct{} { return nil },
 		Pods:    podServer{w}, Plans: planServer{w}, Jobs: jobServer{w}, Ledger: w, Planner: Planner{w.plan, func(*preempt.World, *preempt.Plan) error { return nil }},
 		Codec: Codec{Bound: w.bound, Asking: asking, Manifest: manifest, Allocation: func(p *gpu.Placement) (string, error) { return strconv.Itoa(int(p.CPU)), nil }, Claim: claimOf},
-		Rules: func() preempt.Rules { return preempt.Rules{Stage: preempt.OfRunning, Bare: true} },
-		Suits: func(_ *preempt.Asker, n gpu.NodeID) bool { return w.cards[n] > 0 }, Nominate: w.nominate, Withdraw: w.withdraw,
+		Base: func() preempt.World {
+			return preempt.World{Rules: preempt.Rules{Stage: preempt.OfRunning, Bare: true}, Suits: func(_ *preempt.Asker, n gpu.NodeID) bool { return w.cards[n] > 0 }}
+		},
+		Nominate: w.nominate, Withdraw: w.withdraw,
 		Resume: func(_ string, t *corev1.PodTemplateSpec, n int32) bool {
 			return w.room(need(t.Annotations)*int(n)) != ""
 		},
@@ -283,6 +285,9 @@ func (w *world) plan(pw *preempt.World, a *preempt.Asker) (best preempt.Plan, ou
 	})
 	for _, node := range slices.Sorted(maps.Keys(w.cards)) {
 		victims, enough := w.victims(pw, all, a, node)
+		if waits := len(victims) == 0 || w.used(node, idsOf(victims)...)+int(a.CPU) > w.cards[node]; enough && waits {
+			return best, preempt.Waits
+		}
 		if enough && (outcome == preempt.Hopeless || len(victims) < len(best.Victims)) {
 			best = preempt.Plan{Asker: *a, Victims: victims, Placement: gpu.Placement{Pod: a.Pod, Namespace: a.Namespace, Name: a.Name, Node: node, CPU: a.CPU}}
 			outcome = preempt.Planned
@@ -293,6 +298,11 @@ func (w *world) plan(pw *preempt.World, a *preempt.Asker) (best preempt.Plan, ou
 
 func (w *world) victims(pw *preempt.World, all []preempt.Pod, a *preempt.Asker, node gpu.NodeID) (chosen []preempt.Pod, enough bool) {
 	var ids []gpu.PodID
+	for _, v := range all {
+		if v.Phase == preempt.Ending {
+			ids = append(ids, v.ID)
+		}
+	}
 	fits := func(ids []gpu.PodID) bool { return w.used(node, ids...)+int(a.CPU) <= w.cards[node] }
 	for _, v := range all {
 		if v.Node != node || fits(ids) || exempt(&v, a.Priority) != "" || v.Phase == preempt.Ending || pw.Now.Before(pw.Blocked[v.ID]) {
@@ -311,7 +321,7 @@ func (w *world) victims(pw *preempt.World, all []preempt.Pod, a *preempt.Asker, 
 			chosen = slices.DeleteFunc(chosen, func(o preempt.Pod) bool { return o.ID == v.ID })
 		}
 	}
-	return chosen, fits(ids) && len(chosen) > 0
+	return chosen, fits(ids)
 }
 
 func (w *world) nominate(_ context.Context, t engine.Target, _ string) (engine.Pod, error) {
@@ -528,6 +538,9 @@ func (s jobServer) Suspend(_ context.Context, j *batchv1.Job, suspend bool, anno
 	}
 	if now.ResourceVersion != j.ResourceVersion {
 		return conflict("jobs", j.Name)
+	}
+	if !suspend && now.Annotations[annotationSuspended] == "" {
+		s.wrong("Job %s is resumed, which is its user's", j.Name)
 	}
 	next := now.DeepCopy()
 	next.ResourceVersion, next.Spec.Suspend = s.next(), &suspend
