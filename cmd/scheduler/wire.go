@@ -17,6 +17,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/controllers/preempt"
 	"heteroflow.io/heteroflow/pkg/controllers/tenant"
 	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/engine"
@@ -109,6 +110,7 @@ type program struct {
 	feeder   *telemetry.Feeder // nil where no figures of cards are read
 	places   *kube.Places      // nil without a topology file
 	settings policy.Settings
+	preempts *preempt.Controller
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -152,6 +154,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 		return nil, err
 	}
 	p.engine = p.decider(cfg, c, counts)
+	p.preempts = p.preemption(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
 }
@@ -203,8 +206,7 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engin
 		Now:      time.Now,
 		Pipeline: func() *pipeline.Pipeline { return pipe },
 		Demand:   demand.New(),
-		Pods: &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
-			Touched: counts.PodTouched, Nominated: counts.PodNominated},
+		Pods:     p.finder(cfg, c, counts),
 		Binder: binder,
 		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10, Linger: cfg.linger,
 		Leads: p.leads,
@@ -227,12 +229,12 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 }
 
 // clients are one for the work, and one for each of what must not wait for it,
-// nor it for that: a flood of events must not keep Bindings waiting for their
-// turn, nor Bindings the renewal of the Lease. Those for kinds of our own are apart:
+// nor it for that: a flood of events, or of pods that are ended for others, must not
+// keep Bindings waiting for their turn, nor Bindings the renewal of the Lease. Those for kinds of our own are apart:
 // the API server has them in JSON only.
 type clients struct {
-	work, events, lease kubernetes.Interface
-	kinds               versioned.Interface
+	work, events, deeds, lease kubernetes.Interface
+	kinds                      versioned.Interface
 }
 
 func connect(cfg config) (c clients, err error) {
@@ -248,6 +250,9 @@ func connect(cfg config) (c clients, err error) {
 		return c, err
 	}
 	if c.events, err = kubernetes.NewForConfig(rest.CopyConfig(r)); err != nil {
+		return c, err
+	}
+	if c.deeds, err = kubernetes.NewForConfig(rest.CopyConfig(r)); err != nil {
 		return c, err
 	}
 	if c.lease, err = kubernetes.NewForConfig(leaseConfig(cfg, r)); err != nil {
@@ -363,6 +368,6 @@ func (p *program) duties() []func(context.Context) error {
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run, p.tenants.Run, p.learn,
+		p.clashes.Run, p.tenants.Run, p.learn, p.preempts.Run,
 	}
 }

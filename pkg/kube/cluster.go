@@ -61,7 +61,7 @@ func NewCluster(client kubernetes.Interface, own versioned.Interface, books *Boo
 		return nil, err
 	}
 	c.told = append(c.told, c.rules)
-	c.claims = newClaims(claimantOf(books.Ledger), books.Logger)
+	c.claims = newClaims(books.Ledger, books.Logger)
 	told, err := c.claims.follow(c.kinds.Heteroflow().V1alpha1().Preemptions())
 	if err != nil {
 		return nil, err

@@ -24,8 +24,13 @@ func (p *Pods) Suits(t engine.Target) bool {
 	if pod == nil {
 		return false
 	}
-	node, err := p.Nodes.Get(string(t.Node))
-	return err == nil && suits(pod, node)
+	return p.Takes(pod, t.Node)
+}
+
+// Takes is Suits for a pod that need not be there.
+func (p *Pods) Takes(pod *corev1.Pod, node gpu.NodeID) bool {
+	known, err := p.Nodes.Get(string(node))
+	return err == nil && suits(pod, known)
 }
 
 // waiting returns the pod as it was seen last, if it is that one and waits for a

@@ -45,19 +45,6 @@ type claimant interface {
 	Unclaim(gpu.PodID)
 }
 
-// claimantOf is for as long as there are ledgers that keep no claims.
-func claimantOf(l *ledger.Ledger) claimant {
-	if keeps, ok := any(l).(claimant); ok {
-		return keeps
-	}
-	return keepsNothing{}
-}
-
-type keepsNothing struct{}
-
-func (keepsNothing) Claim(gpu.Placement, []gpu.PodID) error { return nil }
-func (keepsNothing) Unclaim(gpu.PodID)                      {}
-
 type claim struct {
 	name    string
 	place   gpu.Placement

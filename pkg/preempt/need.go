@@ -26,9 +26,9 @@ func needOf(r *gpu.Request) need {
 	return d
 }
 
-// roomy reports whether the node has the processors, the memory and the place for one
+// Roomy reports whether the node has the processors, the memory and the place for one
 // more pod, as far as it is known how much it has.
-func roomy(n *ledger.Node, r *gpu.Request) bool {
+func Roomy(n *ledger.Node, r *gpu.Request) bool {
 	return (r.CPU <= 0 || n.CPU == 0 || n.UsedCPU+r.CPU <= n.CPU) &&
 		(r.Memory <= 0 || n.Memory == 0 || n.UsedMemory+r.Memory <= n.Memory) &&
 		(n.Pods == 0 || len(n.Holds) < n.Pods)
@@ -85,5 +85,5 @@ func takes(c *gpu.Card, a *gpu.Ask, used gpu.Use) bool {
 
 // now reports whether the node may do as it is.
 func (d *need) now(n *ledger.Node) bool {
-	return roomy(n, d.r) && d.cards(n.Cards, func(i int) gpu.Use { return n.Cards[i].Used })
+	return Roomy(n, d.r) && d.cards(n.Cards, func(i int) gpu.Use { return n.Cards[i].Used })
 }

@@ -35,7 +35,7 @@ func without(in ledger.Snapshot, node gpu.NodeID, entries []entry, gone []bool) 
 // fits reports whether the request fits the node of that state.
 func fits(t Trial, in ledger.Snapshot, node gpu.NodeID, r *gpu.Request) bool {
 	n, ok := in.Node(node)
-	return ok && roomy(n, r) && t.Fits(in, node)
+	return ok && Roomy(n, r) && t.Fits(in, node)
 }
 
 func (s *search) fits(gone []bool) bool {
