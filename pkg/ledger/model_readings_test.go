@@ -204,7 +204,9 @@ func checkForeign(t *rapid.T, before, c *ledger.Card) {
 // who is on the way to the card makes nothing of it his that was somebody else's.
 func (r *run) checkHides(t *rapid.T, before, now *ledger.Card) {
 	settled := func(h ledger.Holder) bool {
-		there := slices.ContainsFunc(before.Holders, func(o ledger.Holder) bool { return o.Pod == h.Pod && o.Use.Memory == h.Use.Memory && o.Use.Exclusive == h.Use.Exclusive })
+		there := slices.ContainsFunc(before.Holders, func(o ledger.Holder) bool {
+			return o.Pod == h.Pod && o.Use.Memory == h.Use.Memory && o.Use.Exclusive == h.Use.Exclusive
+		})
 		return !there && r.naive.pods[h.Pod].state != ledger.Held
 	}
 	left := r.gauges.newcome[now.ID]
