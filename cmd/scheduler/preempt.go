@@ -37,11 +37,15 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 			Bound: codec.Bound, Manifest: codec.Manifest, Allocation: codec.EncodeClaim, Claim: codec.DecodeClaim,
 			Asking: func(pod *corev1.Pod) (preempt.Asker, bool) { return codec.Asking(pod, cfg.settings) },
 		},
-		Rules: func() preempt.Rules { return rules },
-		Suits: func(a *preempt.Asker, node gpu.NodeID) bool {
-			return pods.Suits(engine.Target{Pod: a.Pod, Namespace: a.Namespace, Name: a.Name, Node: node})
+		Base: func() preempt.World {
+			return preempt.World{
+				Rules: rules, Trial: p.engine.Trial,
+				Suits: func(a *preempt.Asker, node gpu.NodeID) bool {
+					return pods.Suits(engine.Target{Pod: a.Pod, Namespace: a.Namespace, Name: a.Name, Node: node})
+				},
+			}
 		},
-		Trial: p.engine.Trial, Nominate: pods.Nominate, Withdraw: pods.Withdraw, Resume: room.For,
+		Nominate: pods.Nominate, Withdraw: pods.Withdraw, Resume: room.For,
 		Tell: p.events.Tell, Meter: counts, Now: time.Now,
 	}
 }
