@@ -25,12 +25,13 @@ func TestForgets(t *testing.T) {
 		cards         int
 		rules         town
 		world         func(w *preempt.World) // of both rounds
+		first         func(l *ledger.Ledger, w *preempt.World, a *preempt.Asker)
 		change        func(l *ledger.Ledger, w *preempt.World, a *preempt.Asker)
 	}{
 		"a limit is raised": {before: preempt.Hopeless, after: preempt.Planned, cards: 1, rules: town{devices: map[string]int64{"red": 0}},
 			residents: []resident{on("n1", "a", 0).but(func(r *resident) { r.Namespace = "blue" })},
 			change: func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) {
-				l.Govern(town{devices: map[string]int64{"red": 1}})
+				l.Govern(town{devices: map[string]int64{"red": 2}})
 			}},
 		"the namespace is closed": {before: preempt.Planned, after: preempt.Hopeless, cards: 1, residents: []resident{on("n1", "a", 0)},
 			change: func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Govern(closedTown{}) }},
@@ -47,11 +48,32 @@ func TestForgets(t *testing.T) {
 			change: func(_ *ledger.Ledger, w *preempt.World, _ *preempt.Asker) {
 				w.History = []preempt.Eviction{{Tenant: "red", At: now}}
 			}},
+		"the namespace is opened": {before: preempt.Hopeless, after: preempt.Planned, cards: 1, residents: []resident{on("n1", "a", 0)},
+			first:  func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Govern(closedTown{}) },
+			change: func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Govern(town{}) }},
+		"another asks": {before: preempt.Hopeless, after: preempt.Planned, cards: 1, residents: []resident{on("n1", "a", 0)},
+			first: func(_ *ledger.Ledger, w *preempt.World, a *preempt.Asker) {
+				a.Lineage, w.History = "other", []preempt.Eviction{{By: "other", Of: "a", At: now}}
+			},
+			change: func(_ *ledger.Ledger, _ *preempt.World, a *preempt.Asker) { a.Lineage = "high" }},
+		"another hour begins": {before: preempt.Hopeless, after: preempt.Planned, cards: 2,
+			residents: []resident{sliceOn("n1", "a", 0, 3), sliceOn("n1", "b", 0, 3), on("n1", "c", 1).priority(60)},
+			world:     func(w *preempt.World) { w.Rules.PerHour = 2 },
+			first: func(_ *ledger.Ledger, w *preempt.World, _ *preempt.Asker) {
+				w.History = []preempt.Eviction{{Tenant: "red", At: now}}
+			},
+			change: func(*ledger.Ledger, *preempt.World, *preempt.Asker) {}},
+		"a member elsewhere becomes known": {before: preempt.Hopeless, after: preempt.Planned, cards: 1,
+			residents: []resident{on("n1", "a", 0).unit("u"), on("n2", "b", 0).unit("u")},
+			world:     func(w *preempt.World) { w.Suits = func(_ *preempt.Asker, n gpu.NodeID) bool { return n == "n1" } },
+			first:     func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Release("b") },
+			change:    func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Confirm(on("n2", "b", 0).placement()) }},
 		"a member elsewhere is not known any more": {before: preempt.Planned, after: preempt.Hopeless, cards: 1,
 			residents: []resident{on("n1", "a", 0).unit("u"), on("n2", "b", 0).unit("u")},
 			world:     func(w *preempt.World) { w.Suits = func(_ *preempt.Asker, n gpu.NodeID) bool { return n == "n1" } },
 			change:    func(l *ledger.Ledger, _ *preempt.World, _ *preempt.Asker) { l.Release("b") }},
 	}
+	nothing := func(*ledger.Ledger, *preempt.World, *preempt.Asker) {}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := cluster{nodes: []ledger.Facts{facts("n1", tc.cards), facts("n2", 1)}, residents: tc.residents, rules: tc.rules}
@@ -62,8 +84,13 @@ func TestForgets(t *testing.T) {
 				c.residents = append(c.residents, on("n2", "stays", 0).priority(60))
 			}
 			l, a, p := c.books(), wholes(1), &preempt.Planner{}
+			if tc.first == nil {
+				tc.first = nothing
+			}
+			tc.first(l, &preempt.World{}, &a)
 			w := c.world(l)
 			tc.world(w)
+			tc.first(l, w, &a)
 			if _, got := p.Plan(w, &a); got != tc.before {
 				t.Fatalf("outcome %d, want %d", got, tc.before)
 			}
