@@ -93,6 +93,7 @@ func (r Rules) adopt(v *review, p *patch) (warnings []string, err error) {
 	record := codec.Numbers(v.pod)
 	p.annotate(codec.AnnotationContainers, record)
 	warnings = r.prioritise(v, p)
+	p.signal()
 	if r.Settings.Injection != policy.InjectionDownwardAPI {
 		return warnings, nil
 	}
