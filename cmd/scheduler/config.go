@@ -41,6 +41,7 @@ type config struct {
 
 	leaderElect    bool
 	leaseNamespace string
+	preemptBare    bool
 	leaseDuration  time.Duration
 	renewDeadline  time.Duration
 	retryPeriod    time.Duration
@@ -108,6 +109,7 @@ func (c *config) flags() *flag.FlagSet {
 	f.DurationVar(&c.bindTimeout, "bind-timeout", 20*time.Second, "of one bind, from its arrival; it has to lie below kube-scheduler's httpTimeout")
 	f.DurationVar(&c.lockWait, "lock-wait", 5*time.Second, "longest wait for another bind of the same pod or node")
 	f.DurationVar(&c.readback, "readback-timeout", 5*time.Second, "longest search for the outcome of a Binding; a part of --bind-timeout")
+	f.BoolVar(&c.preemptBare, "preempt-bare-pods", true, "pods without an owner may be ended for others, if the policy says so too, and are made anew; off: they are left alone, and no right to create pods is needed")
 	f.DurationVar(&c.linger, "linger-timeout", time.Minute, "how long past its grace period a pod's cards stay held whose object has gone before its containers")
 	f.DurationVar(&c.audit, "audit-interval", time.Minute, "between two comparisons of the ledger with all pods, read anew")
 	f.DurationVar(&c.settle, "settle-interval", 30*time.Second, "between two looks for holds that nobody confirms")

@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 		extenderAddress: "127.0.0.1:9000", metricsAddress: ":9395", admissionAddress: ":9443",
 		bindTimeout: 20 * time.Second, lockWait: 5 * time.Second, readback: 5 * time.Second, linger: time.Minute, settle: 30 * time.Second, audit: time.Minute,
 		qps: 500, burst: 1000, settings: policy.Default(),
-		leaderElect: true, leaseNamespace: "heteroflow-system", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
+		leaderElect: true, preemptBare: true, leaseNamespace: "heteroflow-system", leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 500 * time.Millisecond, fenceDelay: time.Second,
 		replicaAddress: ":9444",
 	}
@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 func TestFlagsAreRead(t *testing.T) {
 	manifest := write(t, "apiVersion: heteroflow.io/v1alpha1\nkind: SchedulerPolicy\nmetadata: {name: default}\nspec: {memoryReserve: {percent: 7, fixedMiB: 0}}\n")
 	got, err := parse(strings.Fields("--kubeconfig k --extender-address [::1]:1 --metrics-address 0.0.0.0:2 --admission-address :3 --tls-cert-file c --tls-private-key-file p --bind-timeout 9s --lock-wait 2s "+
-		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --audit-interval 8s --kube-api-qps 5.5 --kube-api-burst 6 --leader-elect=false --lease-namespace n --lease-duration 5s --renew-deadline 4s --retry-period 1s --fence-delay 0s "+
+		"--readback-timeout 3s --linger-timeout 4s --settle-interval 7s --audit-interval 8s --kube-api-qps 5.5 --kube-api-burst 6 --leader-elect=false --preempt-bare-pods=false --lease-namespace n --lease-duration 5s --renew-deadline 4s --retry-period 1s --fence-delay 0s "+
 		"--replica-address :4 --replica-advertise ::1:4 --certificates-secret s --certificate-hosts h,127.0.0.1 -v=4 --policy "+manifest), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -219,7 +219,8 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 		Ledger: p.books.Ledger.Snapshot, Differences: p.audit.Differences, Replicas: p.peers(cfg),
 		BindTimeout: cfg.bindTimeout,
 		Admission: admission.Rules{Settings: cfg.settings, Scheduler: name, Foresee: p.engine.Foresee,
-			MaxPriority: p.cluster.Rules().MaxPriority},
+			MaxPriority: p.cluster.Rules().MaxPriority, Succeeds: p.cluster.Succeeds,
+			User: "system:serviceaccount:" + cfg.leaseNamespace + ":" + name},
 		Decode: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	}
 	if p.leader != nil {

@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/json"
 
 	"heteroflow.io/heteroflow/pkg/codec"
@@ -38,6 +39,12 @@ type Rules struct {
 	// Foresee says what stands in a request's way, whatever the nodes are like; nil:
 	// nothing does.
 	Foresee func(*gpu.Request) engine.Outlook
+	// User is as whom the scheduler itself comes to the API server: it marks who is
+	// ended for another, and who comes in its place. "": nobody is.
+	User string
+	// Succeeds reports whether a new pod of the owner, its controller, comes in the place
+	// of one that was ended for another, and how often its lives were; nil: none does.
+	Succeeds func(owner types.UID) (count int, ok bool)
 	// MaxPriority returns the highest priority that pods of the namespace may ask
 	// for, false if that is not known for sure; nil: any.
 	MaxPriority func(namespace string) (most int, known bool)
@@ -47,6 +54,7 @@ type Rules struct {
 type review struct {
 	create   bool
 	fromNode bool // a kubelet asks
+	user     string
 	pod      *corev1.Pod
 	before   *corev1.Pod // of an update
 	raw      []byte      // pod, with the fields that we do not know
@@ -57,6 +65,9 @@ type review struct {
 
 // mirrors reports whether a kubelet shows a pod that it runs in any case.
 func (v *review) mirrors() bool { return v.fromNode && v.pod.Spec.NodeName != "" }
+
+// itself reports whether the scheduler asks.
+func (r Rules) itself(v *review) bool { return r.User != "" && v.user == r.User }
 
 // defaultScheduler is what the API server writes into pods that name none.
 const defaultScheduler = corev1.DefaultSchedulerName
@@ -82,7 +93,7 @@ func read(q *admissionv1.AdmissionRequest) (*review, error) {
 	if q.SubResource != "" {
 		return nil, fmt.Errorf("request.subResource: %s is not the pod itself", q.SubResource)
 	}
-	v := &review{fromNode: slices.Contains(q.UserInfo.Groups, nodes), raw: q.Object.Raw, namespace: q.Namespace}
+	v := &review{fromNode: slices.Contains(q.UserInfo.Groups, nodes), user: q.UserInfo.Username, raw: q.Object.Raw, namespace: q.Namespace}
 	var err error
 	switch q.Operation {
 	case admissionv1.Create:

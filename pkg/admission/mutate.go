@@ -3,11 +3,13 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/policy"
@@ -25,7 +27,11 @@ func (r Rules) Mutate(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionRe
 		return answer, nil
 	}
 	p := patch{pod: v.pod}
-	answer.Warnings = p.strip()
+	owed := r.owed(v)
+	answer.Warnings = r.strip(v, &p, owed)
+	if owed != "" && v.pod.Annotations[codec.AnnotationPreemptCount] != owed {
+		p.mark(codec.AnnotationPreemptCount, owed)
+	}
 	// What names its node is not scheduled; whether it may is for Validate.
 	if r.ours(v.pod) && v.pod.Spec.NodeName == "" {
 		lowered, err := r.adopt(v, &p)
@@ -42,9 +48,15 @@ func (r Rules) Mutate(q *admissionv1.AdmissionRequest) (*admissionv1.AdmissionRe
 	return answer, err
 }
 
-// strip takes off what only the scheduler writes, and says so.
-func (p *patch) strip() (warnings []string) {
+// strip takes off what only the scheduler writes, and says so. What the scheduler
+// itself writes on a pod that it makes in another's place stays, and so does what this
+// has been asked about before and has marked.
+func (r Rules) strip(v *review, p *patch, owed string) (warnings []string) {
 	annotations, labels := codec.Carried(p.pod)
+	annotations = slices.DeleteFunc(annotations, func(key string) bool {
+		return r.itself(v) && codec.OfSuccessor(key) ||
+			key == codec.AnnotationPreemptCount && owed != "" && p.pod.Annotations[key] == owed
+	})
 	for _, key := range annotations {
 		p.remove("metadata", "annotations", key)
 	}
@@ -57,6 +69,21 @@ func (p *patch) strip() (warnings []string) {
 	return warnings
 }
 
+// owed is the mark of a pod that its owner makes in the place of one that was ended for
+// another, by which it is not ended in its turn; "" of any other. It counts more than
+// what the author says.
+func (r Rules) owed(v *review) string {
+	owner := metav1.GetControllerOfNoCopy(v.pod)
+	if r.Succeeds == nil || owner == nil || r.itself(v) {
+		return ""
+	}
+	count, ok := r.Succeeds(owner.UID)
+	if !ok {
+		return ""
+	}
+	return strconv.Itoa(count)
+}
+
 // adopt makes the pod one of our scheduler's, and says where it does not get what it
 // asks for.
 func (r Rules) adopt(v *review, p *patch) (warnings []string, err error) {
@@ -66,6 +93,7 @@ func (r Rules) adopt(v *review, p *patch) (warnings []string, err error) {
 	record := codec.Numbers(v.pod)
 	p.annotate(codec.AnnotationContainers, record)
 	warnings = r.prioritise(v, p)
+	p.signal()
 	if r.Settings.Injection != policy.InjectionDownwardAPI {
 		return warnings, nil
 	}

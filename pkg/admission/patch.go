@@ -19,6 +19,7 @@ type operation struct {
 type patch struct {
 	pod        *corev1.Pod
 	operations []operation
+	placed     bool // there is a place for annotations, which the pod has not
 }
 
 // add sets the value at a path, whatever stands there.
@@ -32,14 +33,20 @@ func (p *patch) remove(path ...string) {
 
 // annotate sets an annotation, and makes the place for it where there is none.
 func (p *patch) annotate(key, value string) {
-	before, ok := p.pod.Annotations[key]
-	switch {
-	case ok && before == value:
-	case len(p.pod.Annotations) == 0:
-		p.add(map[string]string{key: value}, "metadata", "annotations")
-	default:
-		p.add(value, "metadata", "annotations", key)
+	if before, ok := p.pod.Annotations[key]; !ok || before != value {
+		p.mark(key, value)
 	}
+}
+
+// mark sets an annotation whatever it was, also where it has been taken off before.
+// Where there are none it makes the place for them, once.
+func (p *patch) mark(key, value string) {
+	if len(p.pod.Annotations) == 0 && !p.placed {
+		p.add(map[string]string{key: value}, "metadata", "annotations")
+		p.placed = true
+		return
+	}
+	p.add(value, "metadata", "annotations", key)
 }
 
 // pointer is the path as RFC 6901 writes it.

@@ -38,6 +38,8 @@ func (r Rules) vain(v *review, key string) string {
 		return ": the pod asks for no card"
 	case !r.ours(v.pod):
 		return fmt.Sprintf(": the pod is for the scheduler %s", v.pod.Spec.SchedulerName)
+	case written && key == codec.AnnotationPreemptSignal && !forLinux(v.pod):
+		return ": the pod does not say that it is for Linux (spec.os.name: linux)"
 	case v.create:
 		return ""
 	case key == codec.AnnotationPriority:

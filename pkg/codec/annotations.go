@@ -66,8 +66,7 @@ var wishes = [...]wish{
 		yet: "only the choice among nodes with and without RDMA goes by it",
 	}, {
 		key: AnnotationPreemptible, read: judge(among(yes, no)),
-		value: "`true`, `false`; `true` does not go with `training`", absent: "`false`",
-		yet: notYet,
+		value: "`true`: it may be ended so that a pod of higher priority can run. `false`; `true` does not go with `training`", absent: "`false`",
 	}, {
 		key: AnnotationNVLink, read: readNVLink,
 		value: "`required`: the cards of each container are of one NVLink domain (`NVLinkUnsatisfied`); nodes that do not tell how their cards are joined pass. `preferred`", absent: "`preferred`",
@@ -105,12 +104,11 @@ var wishes = [...]wish{
 		yet: notYet,
 	}, {
 		key: AnnotationPreemptSignal, read: judge(judgeSignal),
-		value: code(signals), absent: "`SIGTERM`",
-		yet: notYet,
+		value: code(signals), absent: "what the image says, else `SIGTERM`",
+		yet: "acted on only for pods with `spec.os.name: linux`, where the API server has its feature ContainerStopSignals on",
 	}, {
 		key: AnnotationPreemptMode, read: judge(among("evict", modeSuspend)),
-		value: "`evict`, `suspend`", absent: "`evict`",
-		yet: notYet,
+		value: "`evict`; `suspend`: the Job that owns the pod is suspended, and resumed later", absent: "`evict`",
 	}, {
 		key: AnnotationPorts, read: readPorts,
 		value: fmt.Sprintf("number of host ports wanted, 0..%d", mostPorts), absent: "0",

@@ -35,6 +35,12 @@ func ownedByScheduler(key string) bool {
 	})
 }
 
+// OfSuccessor reports whether an annotation is one that the scheduler writes on a new
+// pod, which comes in the place of one that was ended for another.
+func OfSuccessor(key string) bool {
+	return key == AnnotationPreemptCount || key == AnnotationPreemptedFrom
+}
+
 // schedulerKey also takes HAMi's names for what the scheduler writes.
 func schedulerKey(key string) bool {
 	return ownedByScheduler(key) || key == AnnotationHAMiNode || key == AnnotationHAMiAllocated

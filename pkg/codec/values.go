@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -202,6 +203,13 @@ func judgeDuration(value string) error {
 
 // signals are what a task can be told to end by, and save its state.
 var signals = []string{"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2"}
+
+// StopSignal returns the signal by which the pod's author wants its containers to end;
+// false if there is none.
+func StopSignal(pod *corev1.Pod) (string, bool) {
+	name := strings.TrimSpace(pod.Annotations[AnnotationPreemptSignal])
+	return name, slices.Contains(signals, name)
+}
 
 func judgeSignal(value string) error {
 	if value == "SIGKILL" {

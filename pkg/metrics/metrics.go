@@ -38,6 +38,8 @@ type Metrics struct {
 	clashes         prometheus.Counter
 	forgeries       *prometheus.CounterVec
 
+	preemptions *preemptions
+
 	telemetryReads   *prometheus.CounterVec
 	telemetryTime    *prometheus.HistogramVec
 	telemetryDropped *prometheus.CounterVec
@@ -80,6 +82,8 @@ func New(v View) *Metrics {
 		clashes:         counter(nameClashes),
 		forgeries:       counters(nameForgeries),
 
+		preemptions: newPreemptions(),
+
 		telemetryReads:   counters(nameTelemetryReads),
 		telemetryTime:    histograms(nameTelemetryTime),
 		telemetryDropped: counters(nameTelemetryDropped),
@@ -100,6 +104,7 @@ func New(v View) *Metrics {
 		m.telemetryReads, m.telemetryTime, m.telemetryDropped, m.telemetryFresh,
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
+	m.registry.MustRegister(m.preemptions.collectors()...)
 	return m
 }
 

@@ -19,19 +19,22 @@ func TestRightsAreTheFewest(t *testing.T) {
 		"admissionregistration.k8s.io/validatingwebhookconfigurations=heteroflow": {"get", "patch"},
 	}
 	always := map[string][]string{
-		"/nodes":                         {"get", "list", "watch"},
-		"/pods":                          {"get", "list", "watch"},
-		"/pods/binding":                  {"create"},
-		"/pods/status":                   {"patch"},
-		"/pods/eviction":                 {"create"},
-		"/events":                        {"create", "patch"},
-		"heteroflow.io/epochs":           {"create"},
-		"heteroflow.io/epochs=scheduler": {"get", "update"},
-		"heteroflow.io/tenants":          {"list", "watch"},
-		"heteroflow.io/tenants/status":   {"update"},
-		"/namespaces":                    {"list", "watch"},
-		"/resourcequotas":                {"list", "watch"},
-		"ns: coordination.k8s.io/leases": {"create"},
+		"/nodes":                           {"get", "list", "watch"},
+		"/pods":                            {"get", "list", "watch", "patch", "delete", "create"},
+		"batch/jobs":                       {"get", "patch"},
+		"heteroflow.io/preemptions":        {"get", "list", "watch", "create", "update", "patch", "delete"},
+		"heteroflow.io/preemptions/status": {"update", "patch"},
+		"/pods/binding":                    {"create"},
+		"/pods/status":                     {"patch"},
+		"/pods/eviction":                   {"create"},
+		"/events":                          {"create", "patch"},
+		"heteroflow.io/epochs":             {"create"},
+		"heteroflow.io/epochs=scheduler":   {"get", "update"},
+		"heteroflow.io/tenants":            {"list", "watch"},
+		"heteroflow.io/tenants/status":     {"update"},
+		"/namespaces":                      {"list", "watch"},
+		"/resourcequotas":                  {"list", "watch"},
+		"ns: coordination.k8s.io/leases":   {"create"},
 		"ns: coordination.k8s.io/leases=heteroflow-scheduler": {"get", "update"},
 	}
 	for _, set := range all {
@@ -39,6 +42,9 @@ func TestRightsAreTheFewest(t *testing.T) {
 			want := map[string][]string{}
 			for key, verbs := range always {
 				want[key] = verbs
+			}
+			if set == "bare" { // where pods without an owner are left alone
+				want["/pods"] = []string{"get", "list", "watch", "patch", "delete"}
 			}
 			for key, verbs := range secrets {
 				if own := set == "default" || set == "bare" && strings.HasPrefix(key, "ns: "); own {
