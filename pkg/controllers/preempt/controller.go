@@ -99,6 +99,8 @@ const (
 	mostActive = 100
 	// mostAskers bounds for how many a round plans.
 	mostAskers = 200
+	// mostVictims is how many a Preemption may name.
+	mostVictims = 256
 	// planningTime bounds how long a round plans, but for the last plan.
 	planningTime = 500 * time.Millisecond
 	// callTime bounds one request.

@@ -40,7 +40,8 @@ func (r *round) plan(ctx context.Context) {
 		a := &askers[i]
 		r.memory.cursor = rankOf(a)
 		begun, err := r.planFor(ctx, &w, a)
-		if err != nil && !errors.Is(err, errChanged) {
+		if err != nil {
+			r.memory.failed[types.UID(a.Pod)] = r.Now()
 			klog.FromContext(ctx).Error(err, "no pods are ended for a pod", "pod", klog.KRef(a.Namespace, a.Name), "podUID", a.Pod)
 		}
 		if begun {
@@ -85,6 +86,9 @@ func (r *round) refused() (pods []*corev1.Pod) {
 		}
 		if _, holds := r.Ledger.Hold(gpu.PodID(pod.UID)); holds {
 			continue // room is kept for it, or it is being bound
+		}
+		if _, failed := r.memory.failed[pod.UID]; failed {
+			continue
 		}
 		pods = append(pods, pod)
 	}
@@ -160,6 +164,9 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 		return false, nil
 	}
 	r.Meter.Planned(len(plan.Victims), took)
+	if len(plan.Victims) > mostVictims {
+		return false, fmt.Errorf("%d pods would have to be ended, and at most %d are", len(plan.Victims), mostVictims)
+	}
 	p, err := r.draft(ctx, &plan)
 	if err != nil {
 		return false, err
