@@ -149,7 +149,7 @@ func (c *Controller) round(ctx context.Context) {
 		if ctx.Err() != nil || r.deeds <= 0 {
 			return
 		}
-		if err := r.advance(ctx, p); err != nil {
+		if err := r.advance(ctx, p); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "preemption does not go on", "preemption", p.Name, "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "node", p.Spec.Node)
 		}
 	}

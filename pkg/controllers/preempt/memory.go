@@ -3,6 +3,7 @@ package preempt
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ type memory struct {
 	tried   map[types.UID]time.Time         // victim or preemptor -> when something was last tried for it
 	heirs   map[types.UID]types.UID         // victim -> the pod that is taken for its successor
 	made    map[string]*v1alpha1.Preemption // made a moment ago, and perhaps not seen yet
+	mine    map[string]time.Time            // Preemption -> when this leader has made it
 	failed  map[types.UID]time.Time         // asker -> when a plan for it could not be begun
 	cursor  rank                            // of the asker that was the last to be planned for
 	resumed time.Time                       // when a Job was
@@ -32,7 +34,7 @@ const seenTime = 10 * time.Second
 // is of others.
 func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1.Preemption {
 	if m.tried == nil {
-		m.failed = map[types.UID]time.Time{}
+		m.failed, m.mine = map[types.UID]time.Time{}, map[string]time.Time{}
 		m.tried, m.heirs, m.made = map[types.UID]time.Time{}, map[types.UID]types.UID{}, map[string]*v1alpha1.Preemption{}
 	}
 	for _, p := range listed {
@@ -40,7 +42,7 @@ func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1
 	}
 	all := append([]*v1alpha1.Preemption(nil), listed...)
 	for name, p := range m.made {
-		if now.Sub(p.CreationTimestamp.Time) > seenTime {
+		if now.Sub(m.mine[name]) > seenTime {
 			delete(m.made, name)
 			continue
 		}
@@ -59,6 +61,9 @@ func (m *memory) forget(all []*v1alpha1.Preemption) {
 			known[p.Spec.Victims[i].UID] = true
 		}
 	}
+	maps.DeleteFunc(m.mine, func(name string, _ time.Time) bool {
+		return !slices.ContainsFunc(all, func(p *v1alpha1.Preemption) bool { return p.Name == name })
+	})
 	for pod := range m.tried {
 		if !known[pod] {
 			delete(m.tried, pod)

@@ -194,7 +194,7 @@ func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt
 		r.Ledger.Unclaim(plan.Placement.Pod)
 		return fmt.Errorf("write down the plan: %w", err)
 	}
-	r.memory.made[made.Name] = made
+	r.memory.made[made.Name], r.memory.mine[made.Name] = made, r.Now()
 	klog.FromContext(ctx).Info("pods are ended for another", "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "podUID", p.Spec.Preemptor.UID,
 		"node", p.Spec.Node, "victims", len(p.Spec.Victims), "preemption", p.Name)
 	return nil

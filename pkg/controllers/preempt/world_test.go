@@ -388,7 +388,11 @@ func (s podServer) Annotate(_ context.Context, pod *corev1.Pod, annotations map[
 }
 
 func (s podServer) Evict(_ context.Context, pod *corev1.Pod, dry bool) error {
-	if err := s.same(pod, pod.ResourceVersion); err != nil {
+	version := pod.ResourceVersion
+	if dry {
+		version = ""
+	}
+	if err := s.same(pod, version); err != nil {
 		return err
 	}
 	left, guarded := s.budget[pod.Labels["app"]]
