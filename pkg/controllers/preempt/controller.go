@@ -46,6 +46,9 @@ type Controller struct {
 
 	Tell  func(kube.Notice) // never blocks
 	Meter Meter
+	// Ended is told of each preemption that has come to an end, and how long after its
+	// plan.
+	Ended func(outcome v1alpha1.PreemptionPhase, took time.Duration)
 	Now   func() time.Time
 
 	memory memory
@@ -78,10 +81,10 @@ type Codec struct {
 
 // Meter counts what is done.
 type Meter interface {
-	Planned(victims int, took time.Duration)
-	// Ended is told of each preemption that has come to an end, and how long after
-	// its plan.
-	Ended(outcome v1alpha1.PreemptionPhase, took time.Duration)
+	// PreemptionPlanning is told of each plan that was tried, whatever came of it.
+	PreemptionPlanning(took time.Duration)
+	// PreemptionPlanned is told of each that was written down.
+	PreemptionPlanned(victims int)
 	// Disrupted is told how long a victim was without a successor.
 	Disrupted(d time.Duration)
 }

@@ -159,11 +159,10 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 	w.State = r.Ledger.Snapshot()
 	before := r.Now()
 	plan, outcome := r.Planner.Plan(w, a)
-	took := r.Now().Sub(before)
+	r.Meter.PreemptionPlanning(r.Now().Sub(before))
 	if outcome != preempt.Planned {
 		return false, nil
 	}
-	r.Meter.Planned(len(plan.Victims), took)
 	if len(plan.Victims) > mostVictims {
 		return false, fmt.Errorf("%d pods would have to be ended, and at most %d are", len(plan.Victims), mostVictims)
 	}
@@ -194,6 +193,7 @@ func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt
 		r.Ledger.Unclaim(plan.Placement.Pod)
 		return fmt.Errorf("write down the plan: %w", err)
 	}
+	r.Meter.PreemptionPlanned(len(made.Spec.Victims))
 	r.memory.made[made.Name], r.memory.mine[made.Name] = made, r.Now()
 	klog.FromContext(ctx).Info("pods are ended for another", "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "podUID", p.Spec.Preemptor.UID,
 		"node", p.Spec.Node, "victims", len(p.Spec.Victims), "preemption", p.Name)

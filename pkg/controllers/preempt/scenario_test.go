@@ -118,6 +118,9 @@ func TestOneForOne(t *testing.T) {
 	if diff := cmp.Diff([]string{"n1-0", "n1-1"}, s.evicted); diff != "" {
 		t.Errorf("evicted: the two that were ended wait, and end nobody (-want +got):\n%s", diff)
 	}
+	if s.begun != 2 || s.ended[v1alpha1.PreemptionBound] != 2 || len(s.disrupted) != 2 || s.disrupted[0] < 29*time.Second || s.disrupted[0] > 32*time.Second {
+		t.Errorf("counted: %d begun, %v ended, %v disrupted", s.begun, s.ended, s.disrupted)
+	}
 	s.round(2 * time.Hour)
 	s.rounds(1)
 	s.want("two hours later")
