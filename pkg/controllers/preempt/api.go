@@ -28,6 +28,8 @@ type Pods interface {
 	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// Annotate sets annotations; nil takes one away.
 	Annotate(ctx context.Context, pod *corev1.Pod, annotations map[string]any) (*corev1.Pod, error)
+	// Evict evicts with the pod's own grace, or says whether it would; of a trial the
+	// version does not matter.
 	Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error
 	// Kill deletes a pod, of whatever version, without grace.
 	Kill(ctx context.Context, pod *corev1.Pod) error
@@ -88,8 +90,8 @@ func (a PodAPI) Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}},
 	}
-	if dryRun {
-		e.DeleteOptions.DryRun = []string{metav1.DryRunAll}
+	if dryRun { // of whatever version: nothing comes of it
+		e.DeleteOptions.DryRun, e.DeleteOptions.Preconditions.ResourceVersion = []string{metav1.DryRunAll}, nil
 	}
 	// Not by the client for evictions: it waits, and the round with it, where the API
 	// server says that a budget is being worked out.

@@ -58,7 +58,7 @@ func (r *round) write(ctx context.Context, p *v1alpha1.Preemption, status *v1alp
 // measure counts what is new.
 func (r *round) measure(before, after *v1alpha1.Preemption) {
 	if active(before) && !active(after) {
-		r.Meter.Ended(after.Status.Phase, r.Now().Sub(after.CreationTimestamp.Time))
+		r.Ended(after.Status.Phase, r.Now().Sub(after.CreationTimestamp.Time))
 	}
 	for i := range after.Status.Victims {
 		if after.Status.DrainingSince != nil && after.Status.Victims[i].State == v1alpha1.VictimSucceeded && stateOf(before, i) != v1alpha1.VictimSucceeded {

@@ -46,6 +46,9 @@ type Controller struct {
 
 	Tell  func(kube.Notice) // never blocks
 	Meter Meter
+	// Ended is told of each preemption that has come to an end, and how long after its
+	// plan.
+	Ended func(outcome v1alpha1.PreemptionPhase, took time.Duration)
 	Now   func() time.Time
 
 	memory memory
@@ -78,10 +81,10 @@ type Codec struct {
 
 // Meter counts what is done.
 type Meter interface {
-	Planned(victims int, took time.Duration)
-	// Ended is told of each preemption that has come to an end, and how long after
-	// its plan.
-	Ended(outcome v1alpha1.PreemptionPhase, took time.Duration)
+	// PreemptionPlanning is told of each plan that was tried, whatever came of it.
+	PreemptionPlanning(took time.Duration)
+	// PreemptionPlanned is told of each that was written down.
+	PreemptionPlanned(victims int)
 	// Disrupted is told how long a victim was without a successor.
 	Disrupted(d time.Duration)
 }
@@ -99,6 +102,8 @@ const (
 	mostActive = 100
 	// mostAskers bounds for how many a round plans.
 	mostAskers = 200
+	// mostVictims is how many a Preemption may name.
+	mostVictims = 256
 	// planningTime bounds how long a round plans, but for the last plan.
 	planningTime = 500 * time.Millisecond
 	// callTime bounds one request.
@@ -147,7 +152,7 @@ func (c *Controller) round(ctx context.Context) {
 		if ctx.Err() != nil || r.deeds <= 0 {
 			return
 		}
-		if err := r.advance(ctx, p); err != nil {
+		if err := r.advance(ctx, p); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "preemption does not go on", "preemption", p.Name, "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "node", p.Spec.Node)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	crashRuns = flag.Int("crash-runs", 200, "how many random lives TestLeadersDie goes through")
+	crashRuns = flag.Int("crash-runs", 100, "how many random lives TestLeadersDie goes through")
 	crashSeed = flag.Uint64("crash-seed", 0, "the seed of the first of them; 0: by chance")
 )
 
@@ -56,7 +56,7 @@ func TestLeadersDie(t *testing.T) {
 			t.Fatalf("with -crash-seed %d -crash-runs 1", seed+uint64(i))
 		}
 	}
-	if *crashRuns >= 200 && (total[v1alpha1.PreemptionBound] == 0 || total[v1alpha1.PreemptionRolledBack] == 0 || len(deaths) < 12) {
+	if *crashRuns >= 100 && (total[v1alpha1.PreemptionBound] == 0 || total[v1alpha1.PreemptionRolledBack] == 0 || len(deaths) < 12) {
 		t.Errorf("the lives were too quiet: %v, deaths %v", total, deaths)
 	}
 	t.Logf("ended: %v; deaths: %v", total, deaths)

@@ -2,6 +2,8 @@ package preempt
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +18,14 @@ type memory struct {
 	tried   map[types.UID]time.Time         // victim or preemptor -> when something was last tried for it
 	heirs   map[types.UID]types.UID         // victim -> the pod that is taken for its successor
 	made    map[string]*v1alpha1.Preemption // made a moment ago, and perhaps not seen yet
+	mine    map[string]time.Time            // Preemption -> when this leader has made it
+	failed  map[types.UID]time.Time         // asker -> when a plan for it could not be begun
 	cursor  rank                            // of the asker that was the last to be planned for
 	resumed time.Time                       // when a Job was
 }
+
+// failTime is how long a plan that could not be begun is not made again.
+const failTime = 10 * time.Second
 
 // seenTime is how long a Preemption that was made may take to be seen.
 const seenTime = 10 * time.Second
@@ -27,6 +34,7 @@ const seenTime = 10 * time.Second
 // is of others.
 func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1.Preemption {
 	if m.tried == nil {
+		m.failed, m.mine = map[types.UID]time.Time{}, map[string]time.Time{}
 		m.tried, m.heirs, m.made = map[types.UID]time.Time{}, map[types.UID]types.UID{}, map[string]*v1alpha1.Preemption{}
 	}
 	for _, p := range listed {
@@ -34,12 +42,13 @@ func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1
 	}
 	all := append([]*v1alpha1.Preemption(nil), listed...)
 	for name, p := range m.made {
-		if now.Sub(p.CreationTimestamp.Time) > seenTime {
+		if now.Sub(m.mine[name]) > seenTime {
 			delete(m.made, name)
 			continue
 		}
 		all = append(all, p)
 	}
+	maps.DeleteFunc(m.failed, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= failTime })
 	m.forget(all)
 	return all
 }
@@ -52,6 +61,9 @@ func (m *memory) forget(all []*v1alpha1.Preemption) {
 			known[p.Spec.Victims[i].UID] = true
 		}
 	}
+	maps.DeleteFunc(m.mine, func(name string, _ time.Time) bool {
+		return !slices.ContainsFunc(all, func(p *v1alpha1.Preemption) bool { return p.Name == name })
+	})
 	for pod := range m.tried {
 		if !known[pod] {
 			delete(m.tried, pod)

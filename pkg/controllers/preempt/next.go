@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -76,7 +77,7 @@ func next(p *v1alpha1.Preemption, s *seen, now time.Time) step {
 	d.complete()
 	switch d.status.Phase {
 	case v1alpha1.PreemptionPlanned:
-		d.planned(p.CreationTimestamp.Time)
+		d.planned()
 	case v1alpha1.PreemptionDraining:
 		d.victims()
 		d.draining()
@@ -94,9 +95,10 @@ func next(p *v1alpha1.Preemption, s *seen, now time.Time) step {
 	return out
 }
 
-// complete spells out a status that nobody has written yet.
+// complete spells out a status that nobody has written yet, or not as we do.
 func (d *decision) complete() {
 	d.status.Phase = phase(d.status)
+	d.status.Victims = d.status.Victims[:min(len(d.status.Victims), len(d.spec.Victims))]
 	for i := len(d.status.Victims); i < len(d.spec.Victims); i++ {
 		d.status.Victims = append(d.status.Victims, v1alpha1.VictimStatus{State: v1alpha1.VictimChosen})
 	}
@@ -140,7 +142,7 @@ func keptFor(p *v1alpha1.Preemption) time.Duration {
 }
 
 // planned has the victims asked, or gives up.
-func (d *decision) planned(since time.Time) {
+func (d *decision) planned() {
 	if d.over() {
 		return
 	}
@@ -158,7 +160,7 @@ func (d *decision) planned(since time.Time) {
 		}
 		return
 	}
-	if d.now.Sub(since) > planTime {
+	if d.now.Sub(d.seen.planned) > planTime { // or by another leader
 		d.end(v1alpha1.PreemptionRolledBack, "the plan is old: there may be a better one")
 		return
 	}
@@ -197,7 +199,7 @@ func (d *decision) draining() {
 		d.move(v1alpha1.PreemptionHeld, "")
 		d.status.HeldSince = at(d.now)
 		d.do(nominate, 0)
-	case going == 0 && d.now.Sub(d.status.DrainingSince.Time) > blockTime:
+	case going == 0 && d.since(d.status.DrainingSince) > blockTime:
 		d.end(v1alpha1.PreemptionRolledBack, blockedText+": "+d.name(kept[0]))
 	}
 }
@@ -206,11 +208,28 @@ func (d *decision) draining() {
 func (d *decision) held() {
 	switch {
 	case d.over():
-	case d.now.Sub(d.status.HeldSince.Time) >= heldTime && !d.seen.binding:
+	case d.since(d.status.HeldSince) >= heldTime && !d.seen.binding:
 		d.end(v1alpha1.PreemptionExpired, "the pod has not come: the scheduler has other reasons to refuse it the node")
-	case !d.seen.nominated && !d.seen.binding && d.now.Sub(d.seen.tried) >= nomination:
+	case !d.seen.binding && d.now.Sub(d.seen.tried) >= d.patience():
 		d.do(nominate, 0)
 	}
+}
+
+// patience is how long one nomination is given: one that is still there may have come
+// while kube-scheduler was looking at the pod.
+func (d *decision) patience() time.Duration {
+	if d.seen.nominated {
+		return 3 * nomination
+	}
+	return nomination
+}
+
+// since returns how long ago that was. What nobody has written down was long ago.
+func (d *decision) since(t *metav1.MicroTime) time.Duration {
+	if t == nil {
+		return math.MaxInt64
+	}
+	return d.now.Sub(t.Time)
 }
 
 // over ends it if the preemptor has its node, or needs this one no more, and reports
@@ -273,7 +292,7 @@ func (d *decision) release(i int) {
 // whySpared says why those are spared who are left alone now: that a budget kept them
 // for all of blockTime is remembered, and they are not planned for at once again.
 func (d *decision) whySpared() string {
-	if d.seen.preemptor == waiting && d.status.DrainingSince != nil && d.now.Sub(d.status.DrainingSince.Time) > blockTime {
+	if d.seen.preemptor == waiting && d.status.DrainingSince != nil && d.since(d.status.DrainingSince) > blockTime {
 		return blockedText
 	}
 	return ""

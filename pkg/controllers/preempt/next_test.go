@@ -46,7 +46,9 @@ func preemption(phase v1alpha1.PreemptionPhase, states ...v1alpha1.VictimState) 
 
 // sight is what is seen when all is as it should be: the pod waits, and each victim is
 // as the states say.
-func sight(victims ...victim) *seen { return &seen{suits: true, nominated: true, victims: victims} }
+func sight(victims ...victim) *seen {
+	return &seen{planned: noon.Add(-time.Second), suits: true, tried: noon.Add(-10 * time.Second), nominated: true, victims: victims}
+}
 
 func runs() victim  { return victim{pod: podOf("u0"), fate: alive, held: true} }
 func marks() victim { v := runs(); v.marked = true; return v }
@@ -159,7 +161,8 @@ func TestNext(t *testing.T) {
 		"planned: the pod trains":                {preemption("", chosen), nil, sees(sight(runs()), func(s *seen) { s.never = "it trains" }), "write RolledBack Spared: nobody is ended for the pod: it trains"},
 		"planned: the node does not suit":        {preemption("", chosen), nil, sees(sight(runs()), func(s *seen) { s.suits = false }), "write RolledBack Spared: the node does not suit the pod any more"},
 		"planned: no room is kept":               {preemption("", chosen), nil, sees(sight(runs()), func(s *seen) { s.noRoom = "full" }), "write RolledBack Spared: the node has no room for the pod any more: full"},
-		"planned: by a leader long ago":          {preemption("", chosen), []object{since(11 * time.Second)}, sight(runs()), "write RolledBack Spared: the plan is old: there may be a better one"},
+		"planned: by another leader":             {preemption("", chosen), nil, sees(sight(runs()), func(s *seen) { s.planned = time.Time{} }), "write RolledBack Spared: the plan is old: there may be a better one"},
+		"planned: long ago":                      {preemption("", chosen), nil, sees(sight(runs()), func(s *seen) { s.planned = noon.Add(-11 * time.Second) }), "write RolledBack Spared: the plan is old: there may be a better one"},
 		"draining: written, nobody asked":        {preemption(draining, evicting, evicting), nil, sight(runs(), runs()), "ask 0; ask 1"},
 		"draining: marked, not evicted":          {preemption(draining, evicting), nil, sight(marks()), "ask 0"},
 		"draining: one goes, one is to be":       {preemption(draining, evicting, evicting), nil, sight(leaves(), marks()), "ask 1"},
@@ -186,6 +189,10 @@ func TestNext(t *testing.T) {
 		"held: the pod is awaited":               {preemption(held, succeeded), nil, sight(victim{}), "wait"},
 		"held: its nomination has gone":          {preemption(held, succeeded), nil, sees(sight(victim{}), func(s *seen) { s.nominated, s.tried = false, noon.Add(-5*time.Second) }), "nominate"},
 		"held: it has just been nominated":       {preemption(held, succeeded), nil, sees(sight(victim{}), func(s *seen) { s.nominated, s.tried = false, noon.Add(-time.Second) }), "wait"},
+		"held: its nomination is old":            {preemption(held, succeeded), nil, sees(sight(victim{}), func(s *seen) { s.tried = noon.Add(-15 * time.Second) }), "nominate"},
+		"held: nobody wrote since when":          {preemption(held, succeeded), []object{func(p *v1alpha1.Preemption) { p.Status.HeldSince = nil }}, sight(victim{}), "write Expired Succeeded: the pod has not come: the scheduler has other reasons to refuse it the node"},
+		"draining: nor since when":               {preemption(draining, evicting), []object{func(p *v1alpha1.Preemption) { p.Status.DrainingSince = nil }}, sight(runs()), "write RolledBack Spared: a PodDisruptionBudget keeps it: pod ns/v0"},
+		"draining: more victims than planned":    {preemption(draining, evicting, evicting), []object{func(p *v1alpha1.Preemption) { p.Spec.Victims = p.Spec.Victims[:1] }}, sight(left()), "write Held Gone; nominate"},
 		"held: the pod comes":                    {preemption(held, succeeded), nil, sees(sight(victim{}), func(s *seen) { s.preemptor = here }), "write Bound Succeeded"},
 		"held: the pod is gone":                  {preemption(held, succeeded), nil, sees(sight(victim{}), gone), "write RolledBack Succeeded: the pod is gone"},
 		"held: it does not come":                 {preemption(held, succeeded), []object{since(time.Minute)}, sight(victim{}), "write Expired Succeeded: the pod has not come: the scheduler has other reasons to refuse it the node; withdraw"},

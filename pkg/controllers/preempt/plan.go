@@ -40,7 +40,8 @@ func (r *round) plan(ctx context.Context) {
 		a := &askers[i]
 		r.memory.cursor = rankOf(a)
 		begun, err := r.planFor(ctx, &w, a)
-		if err != nil && !errors.Is(err, errChanged) {
+		if err != nil {
+			r.memory.failed[types.UID(a.Pod)] = r.Now()
 			klog.FromContext(ctx).Error(err, "no pods are ended for a pod", "pod", klog.KRef(a.Namespace, a.Name), "podUID", a.Pod)
 		}
 		if begun {
@@ -85,6 +86,9 @@ func (r *round) refused() (pods []*corev1.Pod) {
 		}
 		if _, holds := r.Ledger.Hold(gpu.PodID(pod.UID)); holds {
 			continue // room is kept for it, or it is being bound
+		}
+		if _, failed := r.memory.failed[pod.UID]; failed {
+			continue
 		}
 		pods = append(pods, pod)
 	}
@@ -155,11 +159,13 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 	w.State = r.Ledger.Snapshot()
 	before := r.Now()
 	plan, outcome := r.Planner.Plan(w, a)
-	took := r.Now().Sub(before)
+	r.Meter.PreemptionPlanning(r.Now().Sub(before))
 	if outcome != preempt.Planned {
 		return false, nil
 	}
-	r.Meter.Planned(len(plan.Victims), took)
+	if len(plan.Victims) > mostVictims {
+		return false, fmt.Errorf("%d pods would have to be ended, and at most %d are", len(plan.Victims), mostVictims)
+	}
 	p, err := r.draft(ctx, &plan)
 	if err != nil {
 		return false, err
@@ -187,7 +193,8 @@ func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt
 		r.Ledger.Unclaim(plan.Placement.Pod)
 		return fmt.Errorf("write down the plan: %w", err)
 	}
-	r.memory.made[made.Name] = made
+	r.Meter.PreemptionPlanned(len(made.Spec.Victims))
+	r.memory.made[made.Name], r.memory.mine[made.Name] = made, r.Now()
 	klog.FromContext(ctx).Info("pods are ended for another", "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "podUID", p.Spec.Preemptor.UID,
 		"node", p.Spec.Node, "victims", len(p.Spec.Victims), "preemption", p.Name)
 	return nil

@@ -14,6 +14,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
@@ -61,7 +62,7 @@ func (r *round) advance(ctx context.Context, p *v1alpha1.Preemption) error {
 
 // passing drops an error that says no more than that the next round decides anew.
 func passing(err error) error {
-	if errors.Is(err, ErrBlocked) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if errors.Is(err, ErrBlocked) || errors.Is(err, engine.ErrNoPod) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -70,7 +71,7 @@ func passing(err error) error {
 // look sees what is the case for p: live, by what the API server says, or by what has
 // been seen.
 func (r *round) look(ctx context.Context, p *v1alpha1.Preemption, live bool) (*seen, error) {
-	s := &seen{tried: r.memory.tried[p.Spec.Preemptor.UID], victims: make([]victim, len(p.Spec.Victims))}
+	s := &seen{planned: r.memory.mine[p.Name], tried: r.memory.tried[p.Spec.Preemptor.UID], victims: make([]victim, len(p.Spec.Victims))}
 	if active(p) {
 		if err := r.lookAtPreemptor(ctx, p, s, live); err != nil {
 			return nil, err

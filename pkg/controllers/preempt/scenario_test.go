@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
@@ -116,6 +117,9 @@ func TestOneForOne(t *testing.T) {
 	s.rounds(200)
 	if diff := cmp.Diff([]string{"n1-0", "n1-1"}, s.evicted); diff != "" {
 		t.Errorf("evicted: the two that were ended wait, and end nobody (-want +got):\n%s", diff)
+	}
+	if s.begun != 2 || s.ended[v1alpha1.PreemptionBound] != 2 || len(s.disrupted) != 2 || s.disrupted[0] < 29*time.Second || s.disrupted[0] > 32*time.Second {
+		t.Errorf("counted: %d begun, %v ended, %v disrupted", s.begun, s.ended, s.disrupted)
 	}
 	s.round(2 * time.Hour)
 	s.rounds(1)
@@ -351,6 +355,12 @@ func TestNothingIsBegunInPart(t *testing.T) {
 			}
 			s.c.Pods = relabelled{podServer{s.world}}
 		},
+		"the API server takes no plan": func(s *stage) { s.c.Plans = noPlans{planServer{s.world}} },
+		"more than can be named": func(s *stage) {
+			s.c.Planner.Plan = func(*preempt.World, *preempt.Asker) (preempt.Plan, preempt.Outcome) {
+				return preempt.Plan{Victims: make([]preempt.Pod, mostVictims+1)}, preempt.Planned
+			}
+		},
 		"nobody may be ended": func(s *stage) {
 			s.c.Base = func() preempt.World { return preempt.World{Rules: preempt.Rules{Stage: preempt.Disabled}} }
 		},
@@ -360,13 +370,36 @@ func TestNothingIsBegunInPart(t *testing.T) {
 			s.fill("n1")
 			s.pod("high", 10, 1)
 			tc(s)
-			s.rounds(5)
+			claims := 0
+			s.c.Ledger = counting{s.world, &claims}
+			s.rounds(9)
 			s.want("begun")
+			if claims > 1 {
+				t.Errorf("tried %d times in 9 s", claims)
+			}
 			if _, has := s.Hold(gpu.PodID(s.pods["ns/high"].UID)); has {
 				t.Error("room is kept")
 			}
 		})
 	}
+}
+
+// counting counts claims.
+type counting struct {
+	*world
+	claims *int
+}
+
+func (c counting) Claim(p gpu.Placement, victims []gpu.PodID) error {
+	*c.claims++
+	return c.world.Claim(p, victims)
+}
+
+// noPlans takes none.
+type noPlans struct{ planServer }
+
+func (noPlans) Create(context.Context, *v1alpha1.Preemption, metav1.CreateOptions) (*v1alpha1.Preemption, error) {
+	return nil, errors.New("broken")
 }
 
 // relabelled says of each pod that is read anew that it is.

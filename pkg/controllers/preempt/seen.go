@@ -13,6 +13,7 @@ import (
 
 // seen is what is the case for one Preemption.
 type seen struct {
+	planned   time.Time // when, by this leader; zero: by another
 	preemptor whereabouts
 	never     string // why nobody is ended for the preemptor; "": some may be
 	suits     bool   // the node, the preemptor

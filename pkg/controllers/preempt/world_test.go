@@ -51,6 +51,8 @@ type world struct {
 	told                map[string]int
 	remade              map[string]int // UID of a bare pod -> how often it was made anew
 	evicted             []string
+	begun               int
+	disrupted           []time.Duration
 	ended               map[v1alpha1.PreemptionPhase]int
 }
 
@@ -81,7 +83,7 @@ func (w *world) leader() *Controller {
 		Resume: func(_ string, t *corev1.PodTemplateSpec, n int32) bool {
 			return w.room(need(t.Annotations)*int(n)) != ""
 		},
-		Tell: func(n kube.Notice) { w.told[n.Reason+" "+n.About.Name]++ }, Meter: w, Now: func() time.Time { return w.now },
+		Tell: func(n kube.Notice) { w.told[n.Reason+" "+n.About.Name]++ }, Meter: w, Ended: func(p v1alpha1.PreemptionPhase, _ time.Duration) { w.ended[p]++ }, Now: func() time.Time { return w.now },
 	}
 }
 
@@ -218,9 +220,9 @@ func (w *world) Snapshot() ledger.Snapshot              { return ledger.Snapshot
 
 // The meter.
 
-func (w *world) Planned(int, time.Duration)                         {}
-func (w *world) Ended(as v1alpha1.PreemptionPhase, _ time.Duration) { w.ended[as]++ }
-func (w *world) Disrupted(time.Duration)                            {}
+func (w *world) PreemptionPlanning(time.Duration) {}
+func (w *world) PreemptionPlanned(int)            { w.begun++ }
+func (w *world) Disrupted(d time.Duration)        { w.disrupted = append(w.disrupted, d) }
 
 // The codec.
 
@@ -388,7 +390,11 @@ func (s podServer) Annotate(_ context.Context, pod *corev1.Pod, annotations map[
 }
 
 func (s podServer) Evict(_ context.Context, pod *corev1.Pod, dry bool) error {
-	if err := s.same(pod, pod.ResourceVersion); err != nil {
+	version := pod.ResourceVersion
+	if dry {
+		version = ""
+	}
+	if err := s.same(pod, version); err != nil {
 		return err
 	}
 	left, guarded := s.budget[pod.Labels["app"]]
