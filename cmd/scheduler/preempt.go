@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
 	controller "heteroflow.io/heteroflow/pkg/controllers/preempt"
 	"heteroflow.io/heteroflow/pkg/engine"
@@ -23,7 +24,7 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 		Request: func(pod *corev1.Pod) (gpu.Request, error) { return codec.Request(pod, cfg.settings) },
 	}
 	rules := cfg.settings.Preempt()
-	// BARE
+	rules.Bare = rules.Bare && cfg.preemptBare
 	planner := &preempt.Planner{}
 	return &controller.Controller{
 		PodLister: p.cluster.Pods(), Preemptions: p.cluster.Preemptions(),
@@ -39,14 +40,14 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 		},
 		Base: func() preempt.World {
 			return preempt.World{
-				Rules: rules, Trial: p.engine.Trial,
+				Rules: rules, Trial: p.engine.Trial, Policy: p.engine, // which has one policy for as long as it lives
 				Suits: func(a *preempt.Asker, node gpu.NodeID) bool {
 					return pods.Suits(engine.Target{Pod: a.Pod, Namespace: a.Namespace, Name: a.Name, Node: node})
 				},
 			}
 		},
 		Nominate: pods.Nominate, Withdraw: pods.Withdraw, Resume: room.For,
-		Tell: p.events.Tell, Meter: counts, Now: time.Now,
+		Tell: p.events.Tell, Meter: meter{counts}, Now: time.Now,
 	}
 }
 
@@ -54,4 +55,20 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 func (p *program) finder(cfg config, c clients, counts *metrics.Metrics) *kube.Pods {
 	return &kube.Pods{Client: c.work, Lister: p.cluster.Pods(), Nodes: p.cluster.Nodes(), Settings: cfg.settings, Now: time.Now,
 		Touched: counts.PodTouched, Nominated: counts.PodNominated}
+}
+
+// meter counts preemptions.
+type meter struct{ *metrics.Metrics }
+
+// Planned is told of each plan.
+func (m meter) Planned(victims int, took time.Duration) {
+	m.PreemptionPlanned(victims)
+	m.PreemptionPlanning(took)
+}
+
+// Ended is told of each preemption that has come to an end.
+func (m meter) Ended(outcome v1alpha1.PreemptionPhase, took time.Duration) {
+	m.PreemptionEnded(map[v1alpha1.PreemptionPhase]metrics.PreemptionOutcome{
+		v1alpha1.PreemptionBound: metrics.PreemptionBound, v1alpha1.PreemptionExpired: metrics.PreemptionExpired, v1alpha1.PreemptionRolledBack: metrics.PreemptionRolledBack,
+	}[outcome], took)
 }

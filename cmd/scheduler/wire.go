@@ -207,8 +207,8 @@ func (p *program) decider(cfg config, c clients, counts *metrics.Metrics) *engin
 		Pipeline: func() *pipeline.Pipeline { return pipe },
 		Demand:   demand.New(),
 		Pods:     p.finder(cfg, c, counts),
-		Binder: binder,
-		Wait:   cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10, Linger: cfg.linger,
+		Binder:   binder,
+		Wait:     cfg.lockWait, Readback: cfg.readback, Retry: cfg.readback / 10, Linger: cfg.linger,
 		Leads: p.leads,
 	})
 }

@@ -26,7 +26,7 @@ func Bound(pod *corev1.Pod) preempt.Pod {
 		describe(&p, pod)
 	}
 	if pod.DeletionTimestamp != nil {
-		p.Phase = preempt.Ending
+		p.Phase, p.Due = preempt.Ending, pod.DeletionTimestamp.Time
 	}
 	return p
 }
