@@ -47,7 +47,8 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 			}
 		},
 		Nominate: pods.Nominate, Withdraw: pods.Withdraw, Resume: room.For,
-		Tell: p.events.Tell, Meter: meter{counts}, Now: time.Now,
+		Tell: p.events.Tell, Meter: counts, Now: time.Now,
+		Ended: func(phase v1alpha1.PreemptionPhase, took time.Duration) { counts.PreemptionEnded(outcome(phase), took) },
 	}
 }
 
@@ -57,18 +58,13 @@ func (p *program) finder(cfg config, c clients, counts *metrics.Metrics) *kube.P
 		Touched: counts.PodTouched, Nominated: counts.PodNominated}
 }
 
-// meter counts preemptions.
-type meter struct{ *metrics.Metrics }
-
-// Planned is told of each plan.
-func (m meter) Planned(victims int, took time.Duration) {
-	m.PreemptionPlanned(victims)
-	m.PreemptionPlanning(took)
-}
-
-// Ended is told of each preemption that has come to an end.
-func (m meter) Ended(outcome v1alpha1.PreemptionPhase, took time.Duration) {
-	m.PreemptionEnded(map[v1alpha1.PreemptionPhase]metrics.PreemptionOutcome{
-		v1alpha1.PreemptionBound: metrics.PreemptionBound, v1alpha1.PreemptionExpired: metrics.PreemptionExpired, v1alpha1.PreemptionRolledBack: metrics.PreemptionRolledBack,
-	}[outcome], took)
+// outcome is that of a preemption that has come to an end.
+func outcome(of v1alpha1.PreemptionPhase) metrics.PreemptionOutcome {
+	switch of {
+	case v1alpha1.PreemptionBound:
+		return metrics.PreemptionBound
+	case v1alpha1.PreemptionExpired:
+		return metrics.PreemptionExpired
+	}
+	return metrics.PreemptionRolledBack
 }

@@ -69,7 +69,7 @@ func Uncertain(pod *corev1.Pod) []gpu.Foreign { return foreign(pod, true) }
 func WrittenEarly(pod *corev1.Pod) []string {
 	var keys []string
 	for key := range pod.Annotations {
-		if key != AnnotationContainers && schedulerKey(key) {
+		if key != AnnotationContainers && schedulerKey(key) && !OfSuccessor(key) {
 			keys = append(keys, key)
 		}
 	}

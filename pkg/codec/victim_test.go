@@ -103,7 +103,7 @@ func TestBound(t *testing.T) {
 			func(p *preempt.Pod) { p.Since = at(3).Time }},
 		"for as long as the oldest":  {[]change{runsSince(9, 7, 8)}, func(p *preempt.Pod) { p.Since = at(7).Time }},
 		"it crashes again and again": {[]change{func(p *corev1.Pod) { s := at(3); p.Status.StartTime = &s }}, func(p *preempt.Pod) { p.Since = at(3).Time }},
-		"being deleted":              {[]change{deleted}, func(p *preempt.Pod) { p.Phase = preempt.Ending }},
+		"being deleted":              {[]change{deleted}, func(p *preempt.Pod) { p.Phase, p.Due = preempt.Ending, podWith(deleted).DeletionTimestamp.Time }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestBoundOfWhoIsLeftAlone(t *testing.T) {
 			whole := podWith(yields, leave, annotated(AnnotationTaskType, "inference", AnnotationTaskGroup, "ring"), controlledBy("batch/v1", "Job", "job", true), deleted)
 			want := preempt.Pod{
 				ID: "7d9c", Namespace: "team-a", Name: "train-0", Node: "n1", Type: gpu.Batch, Lineage: "7d9c",
-				Unit: "team-a/group/ring", Phase: preempt.Ending,
+				Unit: "team-a/group/ring", Phase: preempt.Ending, Due: whole.DeletionTimestamp.Time,
 			}
 			if diff := cmp.Diff(want, Bound(whole)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
