@@ -8,6 +8,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
@@ -103,4 +104,20 @@ func TestAPlanIsNotMadeTwice(t *testing.T) {
 	}
 	s.see()
 	s.want("it has been begun all the same", "high1 on n1 Draining: n1-0 Evicting")
+}
+
+// Who is not to be ended any more when its turn comes is left alone, whatever the plan
+// says.
+func TestVictimsAreAskedAboutLast(t *testing.T) {
+	s := newStage(t, "n1")
+	s.fill("n1")
+	s.pod("high", 10, 1)
+	s.rounds(1)
+	s.edit(s.pods["ns/n1-0"], noted(codec.AnnotationTaskType, string(gpu.Training)))
+	s.lead()
+	s.see()
+	s.want("given up", "high on n1 RolledBack: n1-0 Spared")
+	if len(s.evicted) > 0 {
+		t.Errorf("evicted %v", s.evicted)
+	}
 }
