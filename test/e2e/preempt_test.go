@@ -73,7 +73,6 @@ func TestPreemption(t *testing.T) {
 		{"processors", (*scene).preemptsForProcessors},
 		{"well-ended", (*scene).makesAnewWhoEndsWell},
 		{"owned", (*scene).endsNoDeploymentForEver},
-		{"group", (*scene).preemptsGroupsWhole},
 		{"suspended", (*scene).suspendsAJob},
 	} {
 		s.part(part.name, func(s *scene) {
@@ -219,21 +218,18 @@ func (s *scene) preemptsNobodyInVain() {
 	s.runs("useless-b")
 	before := s.uids("useless-")
 	elsewhere := on("useless", high("useless-elsewhere", 90, amount{wholeCards, 1}))
-	elsewhere.Spec.NodeSelector = map[string]string{"there": "is none"}
+	elsewhere.Spec.NodeSelector = map[string]string{"there-is": "none"}
 	apart := on("useless", high("useless-apart", 90, amount{wholeCards, 1}))
 	apart.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 		LabelSelector: &metav1.LabelSelector{}, TopologyKey: corev1.LabelHostname}}}}
-	never := on("useless", high("useless-never", 90, amount{wholeCards, 1}))
-	policy := corev1.PreemptNever
-	never.Spec.PreemptionPolicy = &policy
 	large := on("useless", high("useless-large", 90, amount{wholeCards, 3}))
-	for _, p := range []*corev1.Pod{elsewhere, apart, never, large} {
+	for _, p := range []*corev1.Pod{elsewhere, apart, large} {
 		s.create(p)
 	}
-	for _, p := range []*corev1.Pod{elsewhere, apart, never, large} {
+	for _, p := range []*corev1.Pod{elsewhere, apart, large} {
 		s.nobodyGoes(before, "useless-", p.Name)
 	}
-	for _, p := range []*corev1.Pod{elsewhere, apart, never, large} {
+	for _, p := range []*corev1.Pod{elsewhere, apart, large} {
 		s.remove(p.Name, true)
 	}
 }
@@ -278,9 +274,7 @@ func (s *scene) keepsWhatIsFreed() {
 	slow := s.runs("drain-slow")
 	s.create(on("drain", high("drain-high", 80, amount{wholeCards, 2})))
 	s.successor(fast)
-	third := on("drain", high("drain-third", 95, amount{wholeCards, 1}))
-	third.Spec.PreemptionPolicy = new(corev1.PreemptionPolicy(corev1.PreemptNever))
-	s.create(third)
+	s.create(on("drain", high("drain-third", 95, amount{wholeCards, 1})))
 	s.eventually("the high one to run", func() error {
 		for _, name := range []string{"drain-third", "drain-fast"} {
 			if err := s.waits(name); err != nil {
@@ -397,7 +391,7 @@ func (s *scene) endsNoDeploymentForEver() {
 		return nil
 	})
 	for i := range 3 {
-		s.remove(fmt.Sprintf("high-%d", i), true)
+		s.remove(fmt.Sprintf("high-%d", i), false)
 	}
 	s.eventually("both to run again", func() error { return s.podsOf("owned", 2) })
 	before := s.uids("owned-")
@@ -405,40 +399,28 @@ func (s *scene) endsNoDeploymentForEver() {
 	s.nobodyGoes(before, "owned-", "high-again")
 }
 
-// preemptsGroupsWhole: the members of a group go together, wherever they are.
-func (s *scene) preemptsGroupsWhole() {
-	s.add(cards("group-a", 1), cards("group-b", 1))
-	for _, node := range []string{"group-a", "group-b"} {
-		s.create(with(on(node, low(node+"-low", 10, amount{wholeCards, 1})), ours+"task-group", "both"))
-	}
-	a, b := s.runs("group-a-low"), s.runs("group-b-low")
-	s.create(on("group-a", high("group-high", 90, amount{wholeCards, 1})))
-	s.runs("group-high")
-	s.successor(a)
-	s.successor(b)
-}
-
-// suspendsAJob: a Job that offers it is suspended, and goes on when there is room.
+// suspendsAJob: a Job that offers it is suspended with all its pods, and goes on when
+// there is room for all.
 func (s *scene) suspendsAJob() {
-	s.add(cards("suspended", 1))
+	s.add(cards("suspended", 2))
 	job := s.job(with(on("suspended", low("suspended-low", 10, amount{wholeCards, 1})), preemptModeKey, "suspend"))
-	s.eventually("its pod to run", func() error { return s.podsOf(job, 1) })
+	s.eventually("its pods to run", func() error { return s.podsOf(job, 2) })
 	s.create(on("suspended", high("suspended-high", 90, amount{wholeCards, 1})))
 	s.runs("suspended-high")
 	s.eventually("the Job to be suspended", func() error { return s.isSuspended(job, true) })
 	s.remove("suspended-high", false)
 	s.eventually("the Job to go on", func() error { return s.isSuspended(job, false) })
-	s.eventually("its pod to run", func() error { return s.podsOf(job, 1) })
+	s.eventually("its pods to run", func() error { return s.podsOf(job, 2) })
 }
 
-// job makes a Job of one pod.
+// job makes a Job of two pods.
 func (s *scene) job(pod *corev1.Pod) string {
 	s.Helper()
-	one := int32(1)
+	two := int32(2)
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": pod.Name}, Annotations: pod.Annotations}, Spec: pod.Spec}
 	_, err := s.Client.BatchV1().Jobs(s.ns).Create(s.ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
-		Spec:       batchv1.JobSpec{Parallelism: &one, Completions: &one, Template: template},
+		Spec:       batchv1.JobSpec{Parallelism: &two, Completions: &two, Template: template},
 	}, metav1.CreateOptions{})
 	s.must("create job", err)
 	return pod.Name

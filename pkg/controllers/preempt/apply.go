@@ -84,7 +84,7 @@ func (r *round) do(ctx context.Context, p *v1alpha1.Preemption, s *seen, d deed)
 	case ask:
 		return p, r.ask(ctx, p, v, seen)
 	case unmark:
-		_, err := r.Pods.Annotate(ctx, seen.pod, map[string]any{annotationBy: nil})
+		_, err := r.Pods.Annotate(ctx, seen.pod, map[string]any{codec.AnnotationPreemptedBy: nil})
 		return p, err
 	case force:
 		return p, r.Pods.Kill(ctx, seen.pod)
@@ -104,7 +104,7 @@ func (r *round) do(ctx context.Context, p *v1alpha1.Preemption, s *seen, d deed)
 func (r *round) ask(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Victim, seen *victim) (err error) {
 	pod := seen.pod
 	if !seen.marked {
-		if pod, err = r.Pods.Annotate(ctx, pod, map[string]any{annotationBy: mark(p, r.Now())}); err != nil {
+		if pod, err = r.Pods.Annotate(ctx, pod, map[string]any{codec.AnnotationPreemptedBy: mark(p, r.Now())}); err != nil {
 			return err
 		}
 	}

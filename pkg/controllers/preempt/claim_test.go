@@ -25,7 +25,7 @@ func TestNothingIsDoneUnwritten(t *testing.T) {
 	s.c.Plans = overtaken{planServer{s.world}}
 	s.rounds(5)
 	s.want("not written", "high on n1 Planned: n1-0 Chosen")
-	if pod := s.pods["ns/n1-0"]; len(s.evicted) > 0 || pod.Annotations[annotationBy] != "" {
+	if pod := s.pods["ns/n1-0"]; len(s.evicted) > 0 || pod.Annotations[codec.AnnotationPreemptedBy] != "" {
 		t.Errorf("evicted %v, annotations %v", s.evicted, pod.Annotations)
 	}
 }

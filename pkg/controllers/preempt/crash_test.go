@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
@@ -261,7 +262,7 @@ func (w *world) final(t *testing.T, bare map[string]bool) {
 		}
 	}
 	for _, pod := range w.pods {
-		if pod.Annotations[annotationBy] != "" && pod.DeletionTimestamp == nil && pod.Status.Phase == "" {
+		if pod.Annotations[codec.AnnotationPreemptedBy] != "" && pod.DeletionTimestamp == nil && pod.Status.Phase == "" {
 			t.Errorf("pod %s is marked, and runs", pod.Name)
 		}
 	}

@@ -7,14 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 )
 
-// Annotations that say by whom, and from whom.
-const (
-	annotationBy        = "heteroflow.io/preempted-by"   // on a victim
-	annotationFrom      = "heteroflow.io/preempted-from" // on a pod that was made anew
-	annotationSuspended = "heteroflow.io/suspended-by"   // on a Job
-)
+// annotationSuspended on a Job says by which Preemption it was suspended. Those on pods
+// are codec's.
+const annotationSuspended = "heteroflow.io/suspended-by"
 
 // reference is what the mark on a victim says.
 type reference struct {
@@ -39,5 +37,5 @@ func mark(p *v1alpha1.Preemption, now time.Time) string {
 // marked reports whether the pod has been marked as asked to go by that Preemption.
 func marked(pod *corev1.Pod, preemption string) bool {
 	var r reference
-	return json.Unmarshal([]byte(pod.Annotations[annotationBy]), &r) == nil && r.Preemption == preemption
+	return json.Unmarshal([]byte(pod.Annotations[codec.AnnotationPreemptedBy]), &r) == nil && r.Preemption == preemption
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/preempt"
 )
@@ -198,9 +199,9 @@ func TestNext(t *testing.T) {
 		"held: it does not come":                 {preemption(held, succeeded), []object{since(time.Minute)}, sight(victim{}), "write Expired Succeeded: the pod has not come: the scheduler has other reasons to refuse it the node; withdraw"},
 		"held: it is on its way":                 {preemption(held, succeeded), []object{since(time.Minute)}, sees(sight(victim{}), func(s *seen) { s.binding = true }), "wait"},
 		"bare: its name is taken by itself":      {preemption(bound, left1), nil, sight(leaves()), "wait"},
-		"bare: made anew, not written":           {preemption(bound, left1), nil, sight(victim{pod: podOf("new", annotationFrom, "u0")}), "write Bound Succeeded by new"},
+		"bare: made anew, not written":           {preemption(bound, left1), nil, sight(victim{pod: podOf("new", codec.AnnotationPreemptedFrom, "u0")}), "write Bound Succeeded by new"},
 		"bare: by somebody else":                 {preemption(bound, left1), nil, sight(victim{pod: podOf("new")}), "write Bound Succeeded (made anew by somebody else)"},
-		"bare: not of this one":                  {preemption(bound, left1), nil, sight(victim{pod: podOf("new", annotationFrom, "u9")}), "write Bound Succeeded (made anew by somebody else)"},
+		"bare: not of this one":                  {preemption(bound, left1), nil, sight(victim{pod: podOf("new", codec.AnnotationPreemptedFrom, "u9")}), "write Bound Succeeded (made anew by somebody else)"},
 		"bare: refused a moment ago":             {preemption(bound, refusedState), []object{since(8 * time.Second)}, sight(left().with(func(v *victim) { v.tried = noon.Add(-3 * time.Second) })), "wait"},
 		"bare: refused a while ago":              {preemption(bound, refusedState), []object{since(8 * time.Second)}, sight(left().with(func(v *victim) { v.tried = noon.Add(-5 * time.Second) })), "remake 0"},
 		"bare: refused for days":                 {preemption(bound, refusedState), []object{since(48 * time.Hour)}, sight(left().with(func(v *victim) { v.tried = noon.Add(-5 * time.Minute) })), "remake 0"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 )
 
 // victims goes on with each victim that has been asked to go.
@@ -107,7 +108,7 @@ func (d *decision) bare(i int) {
 		}
 	case v.pod.UID == d.spec.Victims[i].UID:
 		d.watch(i)
-	case v.pod.Annotations[annotationFrom] == string(d.spec.Victims[i].UID):
+	case v.pod.Annotations[codec.AnnotationPreemptedFrom] == string(d.spec.Victims[i].UID):
 		d.succeeded(i, "")
 	default:
 		d.succeeded(i, "made anew by somebody else")

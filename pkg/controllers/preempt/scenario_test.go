@@ -108,7 +108,7 @@ func TestOneForOne(t *testing.T) {
 	s.pod("third", 20, 1)
 	s.rounds(32)
 	s.want("it has gone", "third on n1 Draining: n1-1 Evicting", "high on n1 Bound: n1-0 Succeeded")
-	if pod := s.pods["ns/n1-0"]; pod == nil || pod.Annotations[annotationFrom] == "" || counted(pod) != 1 || pod.Spec.NodeName != "" {
+	if pod := s.pods["ns/n1-0"]; pod == nil || pod.Annotations[codec.AnnotationPreemptedFrom] == "" || counted(pod) != 1 || pod.Spec.NodeName != "" {
 		t.Errorf("made anew: %+v", pod)
 	}
 	if diff := cmp.Diff(map[string]int{"Preempted n1-0": 1, "Preempted n1-1": 1, "Preempting high": 1, "Preempting third": 1, "MadeAnew n1-0": 1}, s.told); diff != "" {
@@ -174,7 +174,7 @@ func TestABudgetIsUsedUp(t *testing.T) {
 	s.want("it is asked again", "high on n1 Draining: a Succeeded b Evicting")
 	s.rounds(10)
 	s.want("and spared", "high on n1 RolledBack: a Succeeded b Spared")
-	if s.pods["ns/a"] == nil || s.pods["ns/b"].DeletionTimestamp != nil || s.pods["ns/b"].Annotations[annotationBy] != "" {
+	if s.pods["ns/a"] == nil || s.pods["ns/b"].DeletionTimestamp != nil || s.pods["ns/b"].Annotations[codec.AnnotationPreemptedBy] != "" {
 		t.Error("a is lost, or b is still asked to go")
 	}
 }

@@ -257,8 +257,8 @@ func asking(pod *corev1.Pod) (preempt.Asker, bool) {
 func manifest(pod *corev1.Pod, count int) ([]byte, error) {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: maps.Clone(pod.Annotations)}, Spec: pod.Spec}
 	out.Spec.NodeName = ""
-	delete(out.Annotations, annotationBy)
-	out.Annotations[codec.AnnotationPreemptCount], out.Annotations[codec.AnnotationPreemptible], out.Annotations[annotationFrom] = strconv.Itoa(count), "false", string(pod.UID)
+	delete(out.Annotations, codec.AnnotationPreemptedBy)
+	out.Annotations[codec.AnnotationPreemptCount], out.Annotations[codec.AnnotationPreemptible], out.Annotations[codec.AnnotationPreemptedFrom] = strconv.Itoa(count), "false", string(pod.UID)
 	return json.Marshal(out)
 }
 
@@ -470,7 +470,7 @@ func (s podServer) Create(_ context.Context, namespace string, text []byte) (*co
 	if s.quota != nil {
 		return nil, s.quota
 	}
-	from := pod.Annotations[annotationFrom]
+	from := pod.Annotations[codec.AnnotationPreemptedFrom]
 	if s.remade[from]++; s.remade[from] > 1 {
 		s.wrong("pod %s is made anew a second time", pod.Name)
 	}
