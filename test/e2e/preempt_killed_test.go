@@ -37,12 +37,12 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 		at   faults.Match
 		stop func(*faults.Step) faults.Action
 	}{
-		{"written-asked", asks(http.MethodPost, "/preemptions"), before},
-		{"written", asks(http.MethodPost, "/preemptions"), after},
+		{"write-asked", asks(http.MethodPost, "/preemptions"), before},
+		{"has-written", asks(http.MethodPost, "/preemptions"), after},
 		{"evict-asked", evicting, before},
-		{"evicted", evicting, after},
-		{"made-asked", asks(http.MethodPost, "/pods"), before},
-		{"made", asks(http.MethodPost, "/pods"), after},
+		{"has-evicted", evicting, after},
+		{"make-asked", asks(http.MethodPost, "/pods"), before},
+		{"has-made", asks(http.MethodPost, "/pods"), after},
 		{"noted", advancing, after},
 	} {
 		leader = f.survives(tc.name, leader, lives, func() {
@@ -57,7 +57,7 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 }
 
 // kills is how often TestRandomKillsInPreemptions kills the leader.
-var kills = flag.Int("kills", 10, "how often the leader is killed in preemptions")
+var kills = flag.Int("kills", 3, "how often the leader is killed in preemptions")
 
 // TestRandomKillsInPreemptions kills the leader at any time.
 func TestRandomKillsInPreemptions(t *testing.T) {
@@ -74,7 +74,7 @@ func TestRandomKillsInPreemptions(t *testing.T) {
 	f.leads(leader)
 	lives := f.lives()
 	for i := range *kills {
-		name := fmt.Sprintf("random-%d", i)
+		name := fmt.Sprintf("random-%04d", i) // no model is a part of another
 		leader = f.survives(name, leader, lives, func() {
 			f.create(classed(on(name, high(name+"-high", 90, amount{wholeCards, 1}))))
 			<-time.After(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
@@ -95,12 +95,12 @@ func (f *fleet) survives(name string, leader *cluster.Replica, lives func(pod st
 	f.leads(leader)
 	f.runs(name + "-high")
 	again := f.successor(was)
-	f.remove(name+"-high", false)
-	if f.runs(name+"-low").UID != again.UID || lives(name+"-low") != 2 {
+	if now := f.pod(name + "-low"); now.UID != again.UID || lives(name+"-low") != 2 {
 		f.Errorf("%s: the low pod had %d lives, want 2", name, lives(name+"-low"))
 	}
 	f.verify()
 	f.remove(name+"-low", true)
+	f.remove(name+"-high", true)
 	return leader
 }
 
