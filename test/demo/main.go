@@ -1,7 +1,7 @@
 // Command demo shows the scheduler at work: a real control plane, simulated
-// nodes of several vendors and sizes, the pods of examples/, those of three
-// tenants on a card that two of them may share, 200 generated ones, and one of them
-// ended for a more urgent one. It prints where each went, with which cards, and why
+// nodes of several vendors and sizes, pods of three tenants on a card that two of
+// them may share, one that is ended for a more urgent one, the pods of examples/, and
+// 200 generated ones. It prints where each went, with which cards, and why
 // the others wait.
 //
 // With --exit it then ends; otherwise everything stays up until it is
@@ -85,7 +85,7 @@ func run(ctx context.Context, exit bool) error {
 		say("ending")
 		return nil
 	}
-	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n  kubectl get tenants\n\nLogs are in %s\n",
+	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n  kubectl get tenants,preemptions\n\nLogs are in %s\n",
 		c.Kubeconfig(), dir)
 	<-ctx.Done()
 	return nil
@@ -102,6 +102,25 @@ func startSchedulers(ctx context.Context, c *cluster.Cluster) error {
 	return c.StartKubeScheduler(ctx)
 }
 
+// part is a part of the show.
+type part struct {
+	what    string
+	pods    []*corev1.Pod
+	beside  []string // pods that are there already and are shown too
+	tenants bool     // what they hold is shown
+}
+
+// parts begins with those that need cards of their own: others would be on them.
+func parts(examples []*corev1.Pod) []part {
+	return []part{
+		{what: "pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", pods: tenantPods(), tenants: true},
+		{what: "two experiments that may be ended for others; they take both cards of node a30-1", pods: experiments()},
+		{what: "a pod with a deadline, for a card of the same model: one experiment is ended for it, and made anew to wait", pods: deadline(), beside: named(experiments())},
+		{what: "the pods of examples/", pods: examples},
+		{what: fmt.Sprintf("%d generated pods", generated), pods: generatedPods(generated), tenants: true},
+	}
+}
+
 // place creates the pods and shows what became of them.
 func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) error {
 	examples, err := examplePods(filepath.Join(c.Root(), "examples"))
@@ -114,18 +133,9 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 	if err := found(ctx, c); err != nil {
 		return err
 	}
-	for _, round := range []struct {
-		what string
-		pods []*corev1.Pod
-	}{
-		{"two experiments that may be ended for others, on the cards of one model", experiments()},
-		{"an urgent pod for a card of that model: one of them is ended for it, and made anew to wait", urgent()},
-		{"the pods of examples/", examples},
-		{"pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", tenantPods()},
-		{fmt.Sprintf("%d generated pods", generated), generatedPods(generated)},
-	} {
-		say("creating %s", round.what)
-		names, err := create(ctx, c, round.pods)
+	for _, p := range parts(examples) {
+		say("creating %s", p.what)
+		names, err := create(ctx, c, p.pods)
 		if err != nil {
 			return err
 		}
@@ -134,11 +144,7 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 			return err
 		}
 		say("settled")
-		state.print(os.Stdout, names)
-		if err := printTenants(ctx, c, os.Stdout); err != nil {
-			return err
-		}
-		if err := printPreemptions(ctx, c, os.Stdout); err != nil {
+		if err := show(ctx, c, &p, state, append(names, p.beside...)); err != nil {
 			return err
 		}
 		if err := state.judge(); err != nil {
@@ -146,6 +152,18 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 		}
 	}
 	return nil
+}
+
+func show(ctx context.Context, c *cluster.Cluster, p *part, s *state, names []string) error {
+	s.print(os.Stdout, names)
+	printPreemptions(os.Stdout, s.preemptions, names)
+	if len(p.beside) > 0 && len(s.preemptions) == 0 {
+		return errors.New("nobody was ended for the pod with the deadline")
+	}
+	if !p.tenants {
+		return nil
+	}
+	return printTenants(ctx, c, os.Stdout)
 }
 
 func create(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) ([]string, error) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/oracle"
 )
@@ -34,7 +35,8 @@ const longest = 3 * time.Minute
 // state is what the API server says at one moment.
 type state struct {
 	oracle.World
-	reasons map[types.UID]string // pod -> our latest word on why it waits
+	reasons     map[types.UID]string // pod -> our latest word on why it waits
+	preemptions []v1alpha1.Preemption
 }
 
 // settled waits until every pod is placed or has been told why not, and
@@ -74,7 +76,11 @@ func look(ctx context.Context, c *cluster.Cluster) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &state{World: world, reasons: words(events.Items)}, nil
+	all, err := preemptions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &state{World: world, reasons: words(events.Items), preemptions: all}, nil
 }
 
 // words picks, for each pod, the latest warning of our scheduler.
@@ -98,8 +104,12 @@ func (s *state) fingerprint() string {
 	return b.String()
 }
 
-// untold names a pod that is neither placed nor told why; "" when there is none.
+// untold names a pod that is neither placed nor told why, or for which others are
+// being ended; "" when there is none.
 func (s *state) untold() string {
+	if pod := goingOn(s.preemptions); pod != "" {
+		return fmt.Sprintf("pods are still being ended for pod %s", pod)
+	}
 	for _, pod := range s.Pods {
 		if pod.Spec.NodeName == "" && s.reasons[pod.UID] == "" {
 			return fmt.Sprintf("pod %s waits and nobody says why", nameOf(&pod))
