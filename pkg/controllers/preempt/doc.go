@@ -16,9 +16,12 @@
 // It promises:
 //
 //   - Nobody is asked to go before the plan is written, the ledger keeps the room for
-//     the preemptor, and a trial run says that no PodDisruptionBudget keeps any of them.
-//   - A plan that nobody has begun within some seconds is given up: it may not be the
-//     smallest any more.
+//     the preemptor, and a trial run says that no PodDisruptionBudget keeps any of those
+//     who are evicted. Pods of a Job that is suspended are none of them.
+//   - A plan that nobody has begun within some seconds, or that another leader has made,
+//     is given up: it may not be the smallest any more.
+//   - For whom a plan has come to nothing there is none for a while, and for much longer
+//     if it has Expired: the more have, the longer.
 //   - Who has not been asked to go when the preemptor needs nothing any more is left
 //     alone. The mark is taken off it first, which changes its resourceVersion: an
 //     eviction that is on its way is of the one before, and fails.
