@@ -34,6 +34,8 @@ func (r Rules) vain(v *review, key string) string {
 	switch {
 	case !written && !r.ours(v.pod):
 		return "" // rightly taken back
+	case !codec.AsksForCards(v.pod) && v.pod.Spec.SchedulerName == r.Scheduler && codec.ReadOfVictim(key):
+		return "" // such a pod may be ended for others too
 	case !codec.AsksForCards(v.pod):
 		return ": the pod asks for no card"
 	case !r.ours(v.pod):

@@ -16,6 +16,9 @@ func TestWarnings(t *testing.T) {
 	idle := func(annotations string) string {
 		return "{metadata: {annotations: {" + annotations + "}}, spec: {containers: [{name: main}]}}"
 	}
+	ourIdle := func(annotations string) string {
+		return "{metadata: {annotations: {" + annotations + "}}, spec: {schedulerName: heteroflow-scheduler, containers: [{name: main}]}}"
+	}
 	const (
 		bound = "nodeName: n1, "
 		wish  = "heteroflow.io/numa: '1'"
@@ -33,6 +36,9 @@ func TestWarnings(t *testing.T) {
 		"a priority of a new pod":           {pod: pod("heteroflow.io/priority: '7'", "")},
 		"of a pod without cards":            {pod: idle(wish), want: []string{waste}},
 		"several of them":                   {pod: idle("heteroflow.io/priority: '1', " + wish), want: []string{waste, "annotation heteroflow.io/priority has no effect: the pod asks for no card"}},
+		"ours, which may be ended":          {pod: ourIdle("heteroflow.io/preemptible: 'true', heteroflow.io/task-type: batch")},
+		"ours, and where it is to be":       {pod: ourIdle("heteroflow.io/preemptible: 'true', " + wish), want: []string{waste}},
+		"another's, which says it may be":   {pod: idle("heteroflow.io/preemptible: 'true'"), want: []string{"annotation heteroflow.io/preemptible has no effect: the pod asks for no card"}},
 		"HAMi's on a pod without cards":     {pod: idle("hami.io/numa-hint: '1'")},
 		"for another scheduler":             {pod: pod(wish, "schedulerName: volcano, "), want: []string{"annotation heteroflow.io/numa has no effect: the pod is for the scheduler volcano"}},
 		"HAMi's for another scheduler":      {pod: pod("hami.io/numa-hint: '1'", "schedulerName: volcano, ")},
