@@ -4,6 +4,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
+	"heteroflow.io/heteroflow/pkg/preempt"
 )
 
 // view is the cluster as the request meets it, with the node on which room is claimed
@@ -30,7 +31,7 @@ func (s *standing) verdict(n *ledger.Node, scratch *pipeline.Scratch) pipeline.V
 	}
 	open := n.Unclaimed()
 	switch r := s.cycle.Request; {
-	case v.OK() && (hasMain(n, r) || !hasMain(open, r)):
+	case v.OK() && (preempt.Roomy(n, r) || !preempt.Roomy(open, r)):
 		return v
 	case v.OK(), s.pipe.Judge(s.cycle, open, scratch).OK():
 		return pipeline.Verdict{Reason: gpu.HeldForOther}
@@ -46,10 +47,4 @@ func (s *standing) choose(n *ledger.Node) (gpu.Placement, pipeline.Verdict) {
 		}
 	}
 	return s.assign(n)
-}
-
-// hasMain reports whether the node has the processors, the main memory and the place
-// among its pods that the request takes.
-func hasMain(n *ledger.Node, r *gpu.Request) bool {
-	return (n.CPU == 0 || n.UsedCPU+r.CPU <= n.CPU) && (n.Memory == 0 || n.UsedMemory+r.Memory <= n.Memory) && (n.Pods == 0 || len(n.Holds) < n.Pods)
 }
