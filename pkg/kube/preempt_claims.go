@@ -93,19 +93,10 @@ func (c *claims) follow(preemptions kindinformers.TypedPreemptionInformer) (told
 	return handler.HasSyncedChecker(), nil
 }
 
-// active reports whether a preemption in that phase keeps cards for its preemptor.
-func active(phase v1alpha1.PreemptionPhase) bool {
-	switch phase {
-	case "", v1alpha1.PreemptionPlanned, v1alpha1.PreemptionDraining, v1alpha1.PreemptionHeld:
-		return true
-	}
-	return false
-}
-
 // seen keeps what the preemption keeps. What it keeps never changes, and whether it
 // does only once.
 func (c *claims) seen(p *v1alpha1.Preemption) {
-	if !active(p.Status.Phase) {
+	if !p.Status.Phase.Active() {
 		c.gone(p)
 		return
 	}

@@ -168,7 +168,7 @@ func TestClaimsFollow(t *testing.T) {
 			case p != nil && r.IntN(4) == 0:
 				c.gone(p)
 				delete(now, name)
-			case p == nil || active(p.Status.Phase):
+			case p == nil || p.Status.Phase.Active():
 				now[name] = forPod(t, name, pod, node, phases[r.IntN(len(phases))])
 				c.seen(now[name])
 			}
@@ -182,7 +182,7 @@ func TestClaimsFollow(t *testing.T) {
 		c.retry()
 		want := map[gpu.PodID]bool{}
 		for _, p := range now {
-			if active(p.Status.Phase) {
+			if p.Status.Phase.Active() {
 				want[gpu.PodID(p.Spec.Preemptor.UID)] = true
 			}
 		}

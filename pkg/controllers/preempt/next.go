@@ -110,13 +110,7 @@ func phase(s *v1alpha1.PreemptionStatus) v1alpha1.PreemptionPhase {
 }
 
 // active reports whether room is kept for the preemptor.
-func active(p *v1alpha1.Preemption) bool {
-	switch phase(&p.Status) {
-	case v1alpha1.PreemptionPlanned, v1alpha1.PreemptionDraining, v1alpha1.PreemptionHeld:
-		return true
-	}
-	return false
-}
+func active(p *v1alpha1.Preemption) bool { return p.Status.Phase.Active() }
 
 // settled reports whether it has ended, and nothing is owed to anybody.
 func settled(p *v1alpha1.Preemption) bool {

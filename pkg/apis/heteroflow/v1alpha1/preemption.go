@@ -27,6 +27,16 @@ const (
 	PreemptionExpired    PreemptionPhase = "Expired"    // the preemptor did not come
 )
 
+// Active reports whether room is kept for the preemptor. A preemption that nobody has
+// gone on with yet has no phase, and is Planned.
+func (p PreemptionPhase) Active() bool {
+	switch p {
+	case "", PreemptionPlanned, PreemptionDraining, PreemptionHeld:
+		return true
+	}
+	return false
+}
+
 // VictimState is how far a victim has come.
 //
 // +kubebuilder:validation:Enum=Chosen;Evicting;Gone;Succeeded;Spared;Refused
