@@ -181,7 +181,7 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 
 // begin has the room kept, and writes the plan down. Only then is anybody asked to go.
 func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt.Plan) error {
-	if err := r.Ledger.Claim(plan.Placement, idsOf(plan.Victims)); err != nil {
+	if err := r.Ledger.Claim(plan.Placement, plan.IDs()); err != nil {
 		return err
 	}
 	ctx, stop := context.WithTimeout(ctx, callTime)
@@ -198,14 +198,6 @@ func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt
 	klog.FromContext(ctx).Info("pods are ended for another", "pod", klog.KRef(p.Spec.Preemptor.Namespace, p.Spec.Preemptor.Name), "podUID", p.Spec.Preemptor.UID,
 		"node", p.Spec.Node, "victims", len(p.Spec.Victims), "preemption", p.Name)
 	return nil
-}
-
-func idsOf(pods []preempt.Pod) []gpu.PodID {
-	ids := make([]gpu.PodID, len(pods))
-	for i := range pods {
-		ids[i] = pods[i].ID
-	}
-	return ids
 }
 
 // errChanged means that a victim is not any more as it was when it was chosen.
@@ -281,15 +273,27 @@ func (r *round) victimOf(ctx context.Context, v *preempt.Pod, a *preempt.Asker) 
 	return out, nil
 }
 
-// ruleOf says in words how the victims were chosen, and what was rejected.
+// ruleOf says in words how the victims were chosen, and what was rejected: nodes that
+// were rejected alike are named together.
 func ruleOf(p *preempt.Plan) string {
 	text := strings.Builder{}
 	fmt.Fprintf(&text, "of lower priority and preemptible, the fewest that make room on node %s", p.Placement.Node)
-	for i, rejected := range p.Rejected {
-		if i == 8 {
-			break
+	told := map[string]bool{}
+	for _, rejected := range p.Rejected {
+		if !told[rejected.Why] {
+			told[rejected.Why] = true
+			fmt.Fprintf(&text, "; not %s: %s", strings.Join(alike(p.Rejected, rejected.Why), ", "), rejected.Why)
 		}
-		fmt.Fprintf(&text, "; not node %s: %s", rejected.Node, rejected.Why)
 	}
 	return shorten(text.String(), 2048)
+}
+
+// alike returns the nodes that were rejected for that.
+func alike(all []preempt.Rejection, why string) (nodes []string) {
+	for _, r := range all {
+		if r.Why == why {
+			nodes = append(nodes, string(r.Node))
+		}
+	}
+	return nodes
 }

@@ -287,7 +287,7 @@ func (w *world) plan(pw *preempt.World, a *preempt.Asker) (best preempt.Plan, ou
 	})
 	for _, node := range slices.Sorted(maps.Keys(w.cards)) {
 		victims, enough := w.victims(pw, all, a, node)
-		if waits := len(victims) == 0 || w.used(node, idsOf(victims)...)+int(a.CPU) > w.cards[node]; enough && waits {
+		if waits := len(victims) == 0 || w.used(node, (&preempt.Plan{Victims: victims}).IDs()...)+int(a.CPU) > w.cards[node]; enough && waits {
 			return best, preempt.Waits
 		}
 		if enough && (outcome == preempt.Hopeless || len(victims) < len(best.Victims)) {
