@@ -62,11 +62,10 @@ var wishes = [...]wish{
 		value: "0..100, higher first; lowered, with a warning, to what the namespace's Tenant allows (`spec.maxPriority`)", absent: "that of the pod's priorityClassName, else 50",
 	}, {
 		key: AnnotationTaskType, read: word(func(r *gpu.Request) *gpu.TaskType { return &r.Type }, gpu.Training, gpu.Inference, gpu.Batch),
-		value: "`training`, `inference`, `batch`", absent: "`batch`",
-		yet: "only the choice among nodes with and without RDMA goes by it",
+		value: "`training`, `inference`, `batch`: [who may be ended for whom](preemption.md), and the choice among nodes with and without RDMA, go by it", absent: "`batch`",
 	}, {
 		key: AnnotationPreemptible, read: judge(among(yes, no)),
-		value: "`true`: it may be ended so that a pod of higher priority can run. `false`; `true` does not go with `training`", absent: "`false`",
+		value: "`true`: it [may be ended](preemption.md) so that a pod of higher priority can run, unless it is inference. `false`; `true` does not go with `training`", absent: "`false`",
 	}, {
 		key: AnnotationNVLink, read: readNVLink,
 		value: "`required`: the cards of each container are of one NVLink domain (`NVLinkUnsatisfied`); nodes that do not tell how their cards are joined pass. `preferred`", absent: "`preferred`",
