@@ -98,6 +98,9 @@ func (s *scene) preemptsOne() {
 		s.Errorf("its successor is on %q with labels %v and annotations %v", again.Spec.NodeName, again.Labels, again.Annotations)
 	}
 	s.eventually("an event that names who it was ended for", func() error { return s.hasEvent("one-low", "Preempted", "one-high") })
+	if by := again.Annotations[preemptedBy]; !strings.Contains(by, "one-high") || !strings.Contains(by, "lower priority") {
+		s.Errorf("its successor says of why it is there: %q", by)
+	}
 	s.remove("one-high", false)
 	s.runs("one-low")
 }
