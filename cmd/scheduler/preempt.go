@@ -25,7 +25,7 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 	}
 	rules := cfg.settings.Preempt()
 	rules.Bare = rules.Bare && cfg.preemptBare
-	planner := &preempt.Planner{}
+	planner, volumes := &preempt.Planner{}, &kube.Volumes{Client: c.deeds, Now: time.Now}
 	return &controller.Controller{
 		PodLister: p.cluster.Pods(), Preemptions: p.cluster.Preemptions(),
 		Changed: func() <-chan struct{} { return nil }, // a round a second is soon enough
@@ -36,7 +36,9 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 		Planner: controller.Planner{Plan: planner.Plan, Certify: preempt.Certify},
 		Codec: controller.Codec{
 			Bound: codec.Bound, Manifest: codec.Manifest, Allocation: codec.EncodeClaim, Claim: codec.DecodeClaim,
-			Asking: func(pod *corev1.Pod) (preempt.Asker, bool) { return codec.Asking(pod, cfg.settings) },
+			Asking: func(pod *corev1.Pod) (preempt.Asker, bool) {
+				return codec.AskingWith(pod, cfg.settings, volumes.Anywhere)
+			},
 		},
 		Base: func() preempt.World {
 			return preempt.World{

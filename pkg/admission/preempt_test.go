@@ -29,7 +29,7 @@ func annotationsOf(t *testing.T, pod []byte) map[string]any {
 func TestSuccessorsOfTheSchedulers(t *testing.T) {
 	const pod = `{metadata: {name: p, annotations: {heteroflow.io/preempt-count: "1", heteroflow.io/preempted-from: u1, heteroflow.io/preempted-by: x,
 	  heteroflow.io/preemptible: "false", heteroflow.io/allocation: "{}"}}, spec: {containers: [{name: main}]}}`
-	marks := map[string]any{"heteroflow.io/preempt-count": "1", "heteroflow.io/preempted-from": "u1", "heteroflow.io/preemptible": "false"}
+	marks := map[string]any{"heteroflow.io/preempt-count": "1", "heteroflow.io/preempted-from": "u1", "heteroflow.io/preempted-by": "x", "heteroflow.io/preemptible": "false"}
 	none := map[string]any{"heteroflow.io/preemptible": "false"}
 	r := rules()
 	r.User = itself

@@ -38,7 +38,7 @@ func ownedByScheduler(key string) bool {
 // OfSuccessor reports whether an annotation is one that the scheduler writes on a new
 // pod, which comes in the place of one that was ended for another.
 func OfSuccessor(key string) bool {
-	return key == AnnotationPreemptCount || key == AnnotationPreemptedFrom
+	return key == AnnotationPreemptCount || key == AnnotationPreemptedFrom || key == AnnotationPreemptedBy
 }
 
 // schedulerKey also takes HAMi's names for what the scheduler writes.

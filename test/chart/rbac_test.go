@@ -32,6 +32,8 @@ func TestRightsAreTheFewest(t *testing.T) {
 		"heteroflow.io/epochs=scheduler":   {"get", "update"},
 		"heteroflow.io/tenants":            {"list", "watch"},
 		"heteroflow.io/tenants/status":     {"update"},
+		"/persistentvolumeclaims":          {"get"},
+		"/persistentvolumes":               {"get"},
 		"/namespaces":                      {"list", "watch"},
 		"/resourcequotas":                  {"list", "watch"},
 		"ns: coordination.k8s.io/leases":   {"create"},

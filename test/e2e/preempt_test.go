@@ -98,6 +98,9 @@ func (s *scene) preemptsOne() {
 		s.Errorf("its successor is on %q with labels %v and annotations %v", again.Spec.NodeName, again.Labels, again.Annotations)
 	}
 	s.eventually("an event that names who it was ended for", func() error { return s.hasEvent("one-low", "Preempted", "one-high") })
+	if by := again.Annotations[preemptedBy]; !strings.Contains(by, "one-high") || !strings.Contains(by, "lower priority") {
+		s.Errorf("its successor says of why it is there: %q", by)
+	}
 	s.remove("one-high", false)
 	s.runs("one-low")
 }
@@ -140,7 +143,7 @@ func (s *scene) changed(before map[string]types.UID, prefix string) (n int) {
 }
 
 // preemptsTheFewest: of eleven small ones one goes: the one of lowest priority that
-// came last.
+// came last. One that cannot be helped keeps nobody from being helped.
 func (s *scene) preemptsTheFewest() {
 	s.add(cards("fewest", 11))
 	for i := range 11 {
@@ -159,6 +162,7 @@ func (s *scene) preemptsTheFewest() {
 	}
 	before := s.uids("fewest-")
 	last := s.pod("fewest-7")
+	s.create(on("fewest", high("impossible", 99, amount{wholeCards, 12}))) // and is no hindrance
 	s.create(on("fewest", high("fewest-high", 90, amount{wholeCards, 1})))
 	s.runs("fewest-high")
 	s.successor(last)

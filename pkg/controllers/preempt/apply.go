@@ -91,7 +91,7 @@ func (r *round) do(ctx context.Context, p *v1alpha1.Preemption, s *seen, d deed)
 	case remake:
 		return r.remake(ctx, p, d.victim)
 	case count:
-		return p, r.count(ctx, v, seen)
+		return p, r.count(ctx, p, v, seen)
 	case unsuspend:
 		return p, r.unsuspend(ctx, seen)
 	}
@@ -122,7 +122,10 @@ func (r *round) remake(ctx context.Context, p *v1alpha1.Preemption, i int) (*v1a
 	if v.Pod == nil {
 		return r.note(ctx, p, i, v1alpha1.VictimSucceeded, "there is no manifest to make it anew from")
 	}
-	_, err := r.Pods.Create(ctx, v.Namespace, v.Pod.Raw)
+	manifest, err := explained(v.Pod.Raw, p, r.Now())
+	if err == nil {
+		_, err = r.Pods.Create(ctx, v.Namespace, manifest)
+	}
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return p, nil
@@ -156,14 +159,14 @@ func (r *round) note(ctx context.Context, p *v1alpha1.Preemption, i int, s v1alp
 	return r.write(ctx, p, status)
 }
 
-// count tells a successor how often its lives were ended. It is read anew: what is
+// count tells a successor how often its lives were ended, and for whom the last. It is read anew: what is
 // known of it may be old.
-func (r *round) count(ctx context.Context, v *v1alpha1.Victim, seen *victim) error {
+func (r *round) count(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Victim, seen *victim) error {
 	r.memory.tried[v.UID] = r.Now()
 	pod, err := r.Pods.Get(ctx, seen.heir.Namespace, seen.heir.Name)
-	if err != nil || pod.UID != seen.heir.UID || counted(pod) >= int(v.Count) {
+	if err != nil || pod.UID != seen.heir.UID || counted(pod) >= int(v.Count) && pod.Annotations[codec.AnnotationPreemptedBy] != "" {
 		return err
 	}
-	_, err = r.Pods.Annotate(ctx, pod, map[string]any{codec.AnnotationPreemptCount: fmt.Sprint(v.Count)})
+	_, err = r.Pods.Annotate(ctx, pod, map[string]any{codec.AnnotationPreemptCount: fmt.Sprint(max(counted(pod), int(v.Count))), codec.AnnotationPreemptedBy: mark(p, r.Now())})
 	return err
 }

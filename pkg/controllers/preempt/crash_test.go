@@ -262,7 +262,7 @@ func (w *world) final(t *testing.T, bare map[string]bool) {
 		}
 	}
 	for _, pod := range w.pods {
-		if pod.Annotations[codec.AnnotationPreemptedBy] != "" && pod.DeletionTimestamp == nil && pod.Status.Phase == "" {
+		if pod.Annotations[codec.AnnotationPreemptedBy] != "" && pod.Annotations[codec.AnnotationPreemptCount] == "" && pod.DeletionTimestamp == nil && pod.Status.Phase == "" {
 			t.Errorf("pod %s is marked, and runs", pod.Name)
 		}
 	}

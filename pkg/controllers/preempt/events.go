@@ -54,9 +54,23 @@ func (r *round) tellVictim(p *v1alpha1.Preemption, i int) {
 		r.say(v.Namespace, v.Name, v.UID, true, ReasonPreempted, p.Name, fmt.Sprintf("ended so that pod %s of a higher priority can run on node %s: %s", by, p.Spec.Node, p.Spec.Rule))
 	case s.State == v1alpha1.VictimRefused:
 		r.say(v.Namespace, v.Name, v.UID, true, ReasonNotRemade, p.Name, fmt.Sprintf("was ended for pod %s, and cannot be made anew; it is tried again: %s", by, s.Message))
-	case s.State == v1alpha1.VictimSucceeded && s.Successor != "" && v.Owner == nil:
-		r.say(v.Namespace, v.Name, s.Successor, false, ReasonRemade, p.Name, fmt.Sprintf("made in the place of the pod that was ended for pod %s: %s. It is not ended for others again", by, p.Spec.Rule))
+	case s.State == v1alpha1.VictimSucceeded && s.Successor != "":
+		r.say(v.Namespace, r.successorName(v, s), s.Successor, false, ReasonRemade, p.Name, fmt.Sprintf("made in the place of the pod that was ended for pod %s: %s. It is not ended for others again", by, p.Spec.Rule))
 	}
+}
+
+// successorName is the name of the pod that was made in the victim's place: its own, or
+// what the owner calls it.
+func (r *round) successorName(v *v1alpha1.Victim, s *v1alpha1.VictimStatus) string {
+	if v.Owner == nil {
+		return v.Name
+	}
+	for _, pod := range r.owners[v.Owner.UID] {
+		if pod.UID == s.Successor {
+			return pod.Name
+		}
+	}
+	return v.Name
 }
 
 func (r *round) say(namespace, name string, uid types.UID, warning bool, reason, key, text string) {

@@ -2,9 +2,11 @@ package preempt
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
@@ -38,4 +40,15 @@ func mark(p *v1alpha1.Preemption, now time.Time) string {
 func marked(pod *corev1.Pod, preemption string) bool {
 	var r reference
 	return json.Unmarshal([]byte(pod.Annotations[codec.AnnotationPreemptedBy]), &r) == nil && r.Preemption == preemption
+}
+
+// explained returns the manifest of a successor with the mark of its predecessor: who
+// looks at it sees for whom that was ended, and by which rule.
+func explained(manifest []byte, p *v1alpha1.Preemption, now time.Time) ([]byte, error) {
+	pod := corev1.Pod{}
+	if err := json.Unmarshal(manifest, &pod); err != nil {
+		return nil, fmt.Errorf("read the manifest: %w", err)
+	}
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, codec.AnnotationPreemptedBy, mark(p, now))
+	return json.Marshal(&pod)
 }

@@ -206,7 +206,7 @@ func TestNext(t *testing.T) {
 		"bare: refused a while ago":              {preemption(bound, refusedState), []object{since(8 * time.Second)}, sight(left().with(func(v *victim) { v.tried = noon.Add(-5 * time.Second) })), "remake 0"},
 		"bare: refused for days":                 {preemption(bound, refusedState), []object{since(48 * time.Hour)}, sight(left().with(func(v *victim) { v.tried = noon.Add(-5 * time.Minute) })), "remake 0"},
 		"owned: no successor yet":                {preemption(bound, left1), []object{owner}, sight(left()), "wait"},
-		"owned: a successor that counts":         {preemption(bound, left1), []object{owner}, sight(heir(true)), "write Bound Succeeded by heir"},
+		"owned: a successor that counts":         {preemption(bound, left1), []object{owner}, sight(heir(true)), "write Bound Succeeded by heir; count 0"},
 		"owned: one that does not":               {preemption(bound, left1), []object{owner}, sight(heir(false)), "count 0"},
 		"owned: none":                            {preemption(bound, left1), []object{owner, since(10 * time.Minute)}, sight(left()), "write Bound Succeeded (its owner has made none)"},
 		"a Job for which there is no room":       {preemption(bound, left1), []object{job, since(time.Hour)}, sight(left().with(func(v *victim) { v.suspended = true })), "wait"},

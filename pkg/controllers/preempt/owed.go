@@ -149,6 +149,7 @@ func (d *decision) owned(i int) {
 	case v.heir != nil && v.heirCounts:
 		d.succeeded(i, "")
 		s.Successor = v.heir.UID
+		d.do(count, i) // admission, where it was that counted, does not say for whom
 	case v.heir != nil:
 		if d.now.Sub(v.tried) >= time.Second {
 			d.do(count, i)
