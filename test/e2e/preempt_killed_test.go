@@ -45,7 +45,7 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 		{"has-made", asks(http.MethodPost, "/pods"), after},
 		{"noted", advancing, after},
 	} {
-		leader = f.survives(tc.name, leader, lives, func() {
+		leader = f.survives(tc.name, lives, func() {
 			step := faults.NewStep()
 			f.proxy.On(tc.at, 1, tc.stop(step))
 			f.create(classed(on(tc.name, high(tc.name+"-high", 90, amount{wholeCards, 1}))))
@@ -75,7 +75,7 @@ func TestRandomKillsInPreemptions(t *testing.T) {
 	lives := f.lives()
 	for i := range *kills {
 		name := fmt.Sprintf("random-%04d", i) // no model is a part of another
-		leader = f.survives(name, leader, lives, func() {
+		leader = f.survives(name, lives, func() {
 			f.create(classed(on(name, high(name+"-high", 90, amount{wholeCards, 1}))))
 			<-time.After(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
 			leader.Kill()
@@ -85,13 +85,13 @@ func TestRandomKillsInPreemptions(t *testing.T) {
 
 // survives has a high pod need the card of a low bare one, and the leader be killed
 // meanwhile. The next one goes on; it is returned.
-func (f *fleet) survives(name string, leader *cluster.Replica, lives func(pod string) int, killed func()) *cluster.Replica {
+func (f *fleet) survives(name string, lives func(pod string) int, killed func()) *cluster.Replica {
 	f.Helper()
 	f.add(cards(name, 1))
 	f.create(classed(on(name, low(name+"-low", 10, amount{wholeCards, 1}))))
 	was := f.runs(name + "-low")
 	killed()
-	leader = f.start("after-"+name, f.behind(electing(quick)))
+	leader := f.start("after-"+name, f.behind(electing(quick)))
 	f.leads(leader)
 	f.runs(name + "-high")
 	again := f.successor(was)
