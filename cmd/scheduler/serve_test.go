@@ -28,11 +28,12 @@ func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig st
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		list, known := map[string]struct{ kind, version, events string }{
-			"/api/v1/nodes":                        {"Node", "v1", nodes},
-			"/api/v1/pods":                         {"Pod", "v1", pods},
-			"/api/v1/namespaces":                   {"Namespace", "v1", `{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns"}}}` + "\n"},
-			"/api/v1/resourcequotas":               {"ResourceQuota", "v1", ""},
-			"/apis/heteroflow.io/v1alpha1/tenants": {"Tenant", "heteroflow.io/v1alpha1", oneTenant},
+			"/api/v1/nodes":                            {"Node", "v1", nodes},
+			"/api/v1/pods":                             {"Pod", "v1", pods},
+			"/api/v1/namespaces":                       {"Namespace", "v1", `{"type":"ADDED","object":{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"ns"}}}` + "\n"},
+			"/api/v1/resourcequotas":                   {"ResourceQuota", "v1", ""},
+			"/apis/heteroflow.io/v1alpha1/tenants":     {"Tenant", "heteroflow.io/v1alpha1", oneTenant},
+			"/apis/heteroflow.io/v1alpha1/preemptions": {"Preemption", "heteroflow.io/v1alpha1", ""},
 		}[r.URL.Path]
 		if !known || r.URL.Query().Get("watch") == "" {
 			rest(w, r)
