@@ -81,6 +81,33 @@ func TestNobodyGoesWithOneThatChangesItsMind(t *testing.T) {
 	}
 }
 
+// A Job is not suspended over the head of a pod of it that may not be ended.
+func TestAJobIsNotSuspendedOverOneThatStays(t *testing.T) {
+	s := newStage(t, "n1", "n2")
+	s.c.Codec.Bound = codec.Bound
+	suspends := noted(codec.AnnotationPreemptMode, "suspend")
+	owner := func(p *corev1.Pod) {
+		ownedBy("Job", "job")(p)
+		p.OwnerReferences[0].APIVersion = "batch/v1"
+	}
+	goes := s.pod("goes", 0, 1, on("n1"), owner, suspends, preemptible)
+	stays := s.pod("stays", 0, 1, on("n2"), owner)
+	other := s.pod("other", 0, 1, on("n2"), preemptible)
+	w := s.c.Base()
+	r := &round{Controller: s.c, pods: s.sorted()}
+	r.furnish(&w)
+	units := map[string]string{}
+	for _, pods := range w.Pods {
+		for _, p := range pods {
+			units[p.Name] = p.Unit
+		}
+	}
+	unit := "ns/job/" + string(goes.OwnerReferences[0].UID)
+	if diff := cmp.Diff(map[string]string{goes.Name: unit, stays.Name: unit, other.Name: ""}, units); diff != "" {
+		t.Errorf("units (-want +got):\n%s", diff)
+	}
+}
+
 // Whom a budget keeps after all is asked again now and then, and not at each look.
 func TestAFewAskWhomABudgetKeeps(t *testing.T) {
 	s := newStage(t, "n1")

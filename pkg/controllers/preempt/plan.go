@@ -155,6 +155,36 @@ func (r *round) furnish(w *preempt.World) {
 		}
 		w.Pods[bound.Node] = append(w.Pods[bound.Node], bound)
 	}
+	r.join(w.Pods)
+}
+
+// join has all pods of a Job that would be suspended go together, whether they say so
+// themselves or not: they would all be ended.
+func (r *round) join(all map[gpu.NodeID][]preempt.Pod) {
+	units := map[string]string{} // Job -> unit
+	for _, pods := range all {
+		for i := range pods {
+			if pods[i].Mode == preempt.Suspend {
+				units[pods[i].Lineage] = pods[i].Unit
+			}
+		}
+	}
+	if len(units) == 0 {
+		return
+	}
+	of := map[gpu.PodID]string{} // pod -> unit of its Job
+	for _, pod := range r.pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && units[string(owner.UID)] != "" {
+			of[gpu.PodID(pod.UID)] = units[string(owner.UID)]
+		}
+	}
+	for _, pods := range all {
+		for i := range pods {
+			if p := &pods[i]; p.Unit == "" {
+				p.Unit = of[p.ID]
+			}
+		}
+	}
 }
 
 // planFor plans for one, and reports whether pods are going to be ended for it.
