@@ -16,7 +16,10 @@
 // It promises:
 //
 //   - Nobody is asked to go before the plan is written, the ledger keeps the room for
-//     the preemptor, and a trial run says that no PodDisruptionBudget keeps any of them.
+//     the preemptor, and a trial run says that no PodDisruptionBudget keeps any of them,
+//     and nothing else does that judges evictions.
+//   - Nobody is evicted before all are marked, each of the version that was looked at: one
+//     that has changed in between, and may not be ended any more, costs nobody's life.
 //   - A plan that nobody has begun within some seconds is given up: it may not be the
 //     smallest any more.
 //   - Who has not been asked to go when the preemptor needs nothing any more is left
