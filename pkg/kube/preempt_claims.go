@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
@@ -37,6 +38,7 @@ type claims struct {
 	mu      sync.Mutex
 	kept    map[gpu.PodID][]claim // guarded by mu; preemptor -> its active preemptions, the oldest first
 	started bool                  // guarded by mu; first is closed
+	over    map[types.UID]bool    // guarded by mu; those that have ended while a list was read; nil: none is
 }
 
 // claimant is what claims need of the ledger.
@@ -103,6 +105,9 @@ func (c *claims) seen(p *v1alpha1.Preemption) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	pod := gpu.PodID(p.Spec.Preemptor.UID)
+	if c.over[p.UID] {
+		return // nobody would say so again
+	}
 	if slices.ContainsFunc(c.kept[pod], func(of claim) bool { return of.name == p.Name }) {
 		return
 	}
@@ -123,6 +128,9 @@ func (c *claims) seen(p *v1alpha1.Preemption) {
 func (c *claims) gone(p *v1alpha1.Preemption) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.over != nil {
+		c.over[p.UID] = true
+	}
 	pod := gpu.PodID(p.Spec.Preemptor.UID)
 	is := func(of claim) bool { return of.name == p.Name }
 	at := slices.IndexFunc(c.kept[pod], is)
@@ -138,6 +146,20 @@ func (c *claims) gone(p *v1alpha1.Preemption) {
 		return
 	}
 	c.try(pod)
+}
+
+// reading has it remembered which preemptions end while a list of them is read: what
+// the list says of those is out of date.
+func (c *claims) reading() (done func()) {
+	over := map[types.UID]bool{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = over
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.over = nil
+	}
 }
 
 // retry tries again what the ledger has refused.
@@ -193,6 +215,7 @@ func (c *Cluster) CatchUp(ctx context.Context, client kubernetes.Interface, own 
 	if err := c.books.CatchUp(ctx, client); err != nil {
 		return err
 	}
+	defer c.claims.reading()()
 	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		return own.HeteroflowV1alpha1().Preemptions().List(ctx, o) // no resource version: the newest
 	})

@@ -151,6 +151,32 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// A list that a new leader reads may be older than what has been seen meanwhile: what it
+// says of one that has ended, nobody would take back.
+func TestAListIsOlderThanTheEnd(t *testing.T) {
+	for name, end := range map[string]func(*claims, *v1alpha1.Preemption){
+		"deleted": func(c *claims, p *v1alpha1.Preemption) { c.gone(p) },
+		"ended": func(c *claims, _ *v1alpha1.Preemption) {
+			c.seen(forPod(t, "a-1", "a", "n1", v1alpha1.PreemptionRolledBack))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newCounter()
+			c := newClaims(k, newShelf().Logger)
+			listed := forPod(t, "a-1", "a", "n1", v1alpha1.PreemptionHeld)
+			c.seen(listed)
+			done := c.reading()
+			end(c, listed)
+			c.seen(listed)
+			c.seen(forPod(t, "b-1", "b", "n2", v1alpha1.PreemptionHeld))
+			done()
+			if got := k.now(); got != "uid-b on n2" {
+				t.Errorf("kept: %q, want that of b alone", got)
+			}
+		})
+	}
+}
+
 // Whatever comes in whatever order, in the end what is kept is what the preemptions
 // say that are left.
 func TestClaimsFollow(t *testing.T) {

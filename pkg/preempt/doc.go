@@ -15,7 +15,7 @@
 //
 // Who is ending already is nobody's victim, and what it leaves is counted on: where the
 // best plan needs it, the Asker waits for it, rather than that more are ended. Those
-// long overdue are taken to stay.
+// long overdue are taken to stay, as are those whose grace has long to go.
 //
 // A plan is proven before it is handed out, and by Certify again before it is carried
 // out: with all victims gone it fits, and without any one of them (a unit being one)

@@ -51,8 +51,8 @@ func (n *naive) fits(in ledger.Snapshot, node gpu.NodeID) bool {
 func (n *naive) settled(node gpu.NodeID) ledger.Snapshot {
 	s := n.w.State
 	for _, p := range n.w.Pods[node] {
-		overdue := !p.Due.IsZero() && n.w.Now.Sub(p.Due) >= 2*time.Minute
-		if n.going[p.ID] || p.Phase == preempt.Ending && !overdue {
+		stays := !p.Due.IsZero() && (n.w.Now.Sub(p.Due) >= 2*time.Minute || p.Due.Sub(n.w.Now) > 10*time.Minute)
+		if n.going[p.ID] || p.Phase == preempt.Ending && !stays {
 			s = s.Without(node, p.ID)
 		}
 	}

@@ -132,6 +132,8 @@ func TestPlan(t *testing.T) {
 		"waits rather than end a second": {nodes: []ledger.Facts{facts("n1", 3)}, residents: []resident{full[0].ending(), full[1], on("n1", "c", 2)}, asker: wholes(2), want: preempt.Waits},
 		"does not wait for ever": {nodes: one, residents: []resident{on("n1", "a", 0).ending().but(func(r *resident) { r.Due = now.Add(-time.Hour) }), full[1]},
 			asker: wholes(1), node: "n1", victims: []gpu.PodID{"b"}},
+		"does not wait for hours": {nodes: one, residents: []resident{on("n1", "a", 0).ending().but(func(r *resident) { r.Due = now.Add(time.Hour) }), full[1]},
+			asker: wholes(1), node: "n1", victims: []gpu.PodID{"b"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

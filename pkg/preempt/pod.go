@@ -51,7 +51,7 @@ type Pod struct {
 	Phase Phase
 	Since time.Time // it has been running for so long; zero while it is not
 	// Due is when an Ending pod should have gone, its grace included; zero if not
-	// known. One that is long overdue is not waited for.
+	// known. One that is long overdue is not waited for, nor one that has long to go.
 	Due   time.Time
 	Mode  Mode
 	Grace time.Duration

@@ -66,7 +66,7 @@ func drawResident(t *rapid.T, id gpu.PodID, f ledger.Facts) resident {
 	case preempt.Running:
 		r.Since = pick(t, "since", now.Add(-3*time.Minute), now.Add(-3*time.Minute), now.Add(-3*time.Minute), now.Add(-time.Minute), time.Time{})
 	case preempt.Ending:
-		r.Due = pick(t, "due", time.Time{}, now, now.Add(-2*time.Minute))
+		r.Due = pick(t, "due", time.Time{}, now, now.Add(-2*time.Minute), now.Add(time.Hour))
 	}
 	for _, i := range rapid.Permutation([]int{0, 1, 2, 3}).Draw(t, "cards")[:pick(t, "how many", 0, 1, 1, 1, 1, 2, 2)] {
 		if i >= len(f.Cards) {

@@ -14,6 +14,10 @@ import (
 // watchdog has ended it by force by then, if anybody can.
 const patience = 2 * time.Minute
 
+// foresight is how long before its time a pod that is ending is counted on: nobody
+// waits for hours for one with a grace of hours while others may be ended.
+const foresight = 10 * time.Minute
+
 // round is what a World comes to for whoever asks.
 type round struct {
 	sites map[gpu.NodeID]*site
@@ -119,7 +123,7 @@ func (r *round) site(w *World, node gpu.NodeID) *site {
 	for i := range w.Pods[node] {
 		p := &w.Pods[node][i]
 		if _, going := r.going[p.ID]; going || p.Phase == Ending {
-			if p.Due.IsZero() || w.Now.Before(p.Due.Add(patience)) {
+			if p.leaves(w.Now) {
 				s.going = append(s.going, p.ID)
 				s.mark += marked(p, -1)
 			}
@@ -133,6 +137,11 @@ func (r *round) site(w *World, node gpu.NodeID) *site {
 	}
 	slices.SortFunc(s.may, inOrder)
 	return s
+}
+
+// leaves reports whether a pod that is ending is counted on to go soon.
+func (p *Pod) leaves(now time.Time) bool {
+	return p.Due.IsZero() || now.Before(p.Due.Add(patience)) && !now.Before(p.Due.Add(-foresight))
 }
 
 // left returns how many pods of the tenant may be ended yet.

@@ -19,8 +19,9 @@ import (
 	typed "heteroflow.io/heteroflow/pkg/generated/clientset/versioned/typed/heteroflow/v1alpha1"
 )
 
-// ErrBlocked means that a PodDisruptionBudget keeps a pod from being evicted now.
-var ErrBlocked = errors.New("a PodDisruptionBudget keeps the pod")
+// ErrBlocked means that the pod may not be evicted now: a PodDisruptionBudget keeps it,
+// or a webhook does, or a right is missing.
+var ErrBlocked = errors.New("the pod may not be evicted now")
 
 // Pods is what is asked of the API server about pods. What changes one is of the pod
 // that was read: another of its name, or another version, is a conflict.
@@ -103,10 +104,11 @@ func (a PodAPI) Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error {
 	return err
 }
 
-// keeps reports whether a PodDisruptionBudget is why the eviction was refused. More
-// than one for a pod is a fault of theirs that the API server has no reason for.
+// keeps reports whether the pod is why the eviction was refused. More
+// than one PodDisruptionBudget for it is a fault of theirs that the API server has no reason for.
 func keeps(err error) bool {
 	return apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) ||
+		apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget")
 }
 

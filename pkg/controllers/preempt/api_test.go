@@ -109,6 +109,9 @@ func TestBlocked(t *testing.T) {
 	}{
 		"a budget":     {metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Details: budget}, true},
 		"two budgets":  {metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}, true},
+		"a webhook":    {metav1.Status{Code: 403, Reason: metav1.StatusReasonForbidden, Message: "admission webhook denied the request"}, true},
+		"no trial":     {metav1.Status{Code: 400, Reason: metav1.StatusReasonBadRequest, Message: "admission webhook does not support dry run"}, true},
+		"too many":     {metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "the server has received too many requests"}, false},
 		"out of order": {metav1.Status{Code: 500, Reason: metav1.StatusReasonInternalError, Message: "etcd"}, false},
 		"changed":      {metav1.Status{Code: 409, Reason: metav1.StatusReasonConflict}, false},
 	} {

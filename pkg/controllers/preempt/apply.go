@@ -25,6 +25,9 @@ func (r *round) apply(ctx context.Context, p *v1alpha1.Preemption, s *seen, todo
 	if err != nil {
 		return err
 	}
+	if err := r.markAll(ctx, p, s, todo.deeds); err != nil {
+		return err
+	}
 	var errs []error
 	for _, d := range todo.deeds {
 		r.deeds--
@@ -98,20 +101,38 @@ func (r *round) do(ctx context.Context, p *v1alpha1.Preemption, s *seen, d deed)
 	return p, fmt.Errorf("deed %d is unknown", d.act)
 }
 
-// ask marks the victim, and evicts it or suspends its Job. Each request is of the
-// version that the one before has left: if anything has changed between, the round
-// decides anew.
-func (r *round) ask(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Victim, seen *victim) (err error) {
-	pod := seen.pod
-	if !seen.marked {
-		if pod, err = r.Pods.Annotate(ctx, pod, map[string]any{codec.AnnotationPreemptedBy: mark(p, r.Now())}); err != nil {
-			return err
+// markAll marks all who are to be asked, before the first of them is. A mark is of the
+// version that was looked at: of who has changed since, and may not be ended any more,
+// the others are not ended in vain.
+func (r *round) markAll(ctx context.Context, p *v1alpha1.Preemption, s *seen, deeds []deed) error {
+	var errs []error
+	for _, d := range deeds {
+		if d.act != ask || s.victims[d.victim].marked {
+			continue
 		}
+		r.deeds--
+		v := &s.victims[d.victim]
+		pod, err := r.Pods.Annotate(ctx, v.pod, map[string]any{codec.AnnotationPreemptedBy: mark(p, r.Now())})
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		v.pod, v.marked = pod, true
 	}
+	return errors.Join(errs...)
+}
+
+// ask evicts the victim or suspends its Job. The request is of the version that the
+// mark has left: if anything has changed between, the round decides anew.
+func (r *round) ask(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Victim, seen *victim) error {
 	if v.Mode == v1alpha1.VictimSuspend && v.Owner != nil {
 		return r.suspend(ctx, p, seen)
 	}
-	return r.Pods.Evict(ctx, pod, false)
+	err := r.Pods.Evict(ctx, seen.pod, false)
+	if errors.Is(err, ErrBlocked) {
+		r.memory.tried[v.UID] = r.Now()
+	}
+	return err
 }
 
 // remake makes a pod anew that nobody else does. That there is one of its name is

@@ -17,7 +17,10 @@
 //
 //   - Nobody is asked to go before the plan is written, the ledger keeps the room for
 //     the preemptor, and a trial run says that no PodDisruptionBudget keeps any of those
-//     who are evicted. Pods of a Job that is suspended are none of them.
+//     who are evicted, and nothing else does that judges evictions. Pods of a Job that is
+//     suspended are none of them.
+//   - Nobody is evicted before all are marked, each of the version that was looked at: one
+//     that has changed in between, and may not be ended any more, costs nobody's life.
 //   - A plan that nobody has begun within some seconds, or that another leader has made,
 //     is given up: it may not be the smallest any more.
 //   - For whom a plan has come to nothing there is none for a while, and for much longer

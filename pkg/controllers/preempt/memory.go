@@ -3,7 +3,6 @@ package preempt
 import (
 	"cmp"
 	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,12 +19,16 @@ type memory struct {
 	made    map[string]*v1alpha1.Preemption // made a moment ago, and perhaps not seen yet
 	mine    map[string]time.Time            // Preemption -> when this leader has made it
 	failed  map[types.UID]time.Time         // asker -> when a plan for it could not be begun
+	barred  map[types.UID]time.Time         // pod -> until when it cannot be written down as a victim
 	cursor  rank                            // of the asker that was the last to be planned for
 	resumed time.Time                       // when a Job was
 }
 
 // failTime is how long a plan that could not be begun is not made again.
 const failTime = 10 * time.Second
+
+// barTime is how long a pod of which no manifest can be made is nobody's victim.
+const barTime = time.Hour
 
 // seenTime is how long a Preemption that was made may take to be seen.
 const seenTime = 10 * time.Second
@@ -34,7 +37,7 @@ const seenTime = 10 * time.Second
 // is of others.
 func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1.Preemption {
 	if m.tried == nil {
-		m.failed, m.mine = map[types.UID]time.Time{}, map[string]time.Time{}
+		m.failed, m.mine, m.barred = map[types.UID]time.Time{}, map[string]time.Time{}, map[types.UID]time.Time{}
 		m.tried, m.heirs, m.made = map[types.UID]time.Time{}, map[types.UID]types.UID{}, map[string]*v1alpha1.Preemption{}
 	}
 	for _, p := range listed {
@@ -49,21 +52,21 @@ func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1
 		all = append(all, p)
 	}
 	maps.DeleteFunc(m.failed, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= failTime })
+	maps.DeleteFunc(m.barred, func(_ types.UID, until time.Time) bool { return !now.Before(until) })
 	m.forget(all)
 	return all
 }
 
 func (m *memory) forget(all []*v1alpha1.Preemption) {
-	known := map[types.UID]bool{}
+	known, names := map[types.UID]bool{}, map[string]bool{}
 	for _, p := range all {
+		names[p.Name] = true
 		known[p.Spec.Preemptor.UID] = true
 		for i := range p.Spec.Victims {
 			known[p.Spec.Victims[i].UID] = true
 		}
 	}
-	maps.DeleteFunc(m.mine, func(name string, _ time.Time) bool {
-		return !slices.ContainsFunc(all, func(p *v1alpha1.Preemption) bool { return p.Name == name })
-	})
+	maps.DeleteFunc(m.mine, func(name string, _ time.Time) bool { return !names[name] })
 	for pod := range m.tried {
 		if !known[pod] {
 			delete(m.tried, pod)

@@ -16,6 +16,7 @@ const (
 	planTime  = 10 * time.Second // from the plan to when the first is asked to go
 	heldTime  = time.Minute      // for the preemptor to come, once there is room
 	blockTime = time.Minute      // for one that may not be evicted after all
+	askTime   = 5 * time.Second  // until it is asked again
 	pastGrace = time.Minute      // until one that does not go is deleted without grace
 	watchTime = 30 * time.Second // until it is deleted so again
 	heirTime  = 10 * time.Minute // for an owner to make a successor
@@ -28,7 +29,7 @@ const (
 
 // Texts that are read back.
 const (
-	blockedText  = "a PodDisruptionBudget keeps it"
+	blockedText  = "its eviction is refused, as by a PodDisruptionBudget"
 	resumingText = "its Job is being resumed"
 )
 
@@ -140,6 +141,10 @@ func (d *decision) planned() {
 	if d.over() {
 		return
 	}
+	if d.seen.stale(d.now) {
+		d.end(v1alpha1.PreemptionRolledBack, "the plan is old: there may be a better one")
+		return
+	}
 	for i := range d.seen.victims {
 		switch v := &d.seen.victims[i]; {
 		case v.fate != alive:
@@ -152,10 +157,6 @@ func (d *decision) planned() {
 		default:
 			continue
 		}
-		return
-	}
-	if d.now.Sub(d.seen.planned) > planTime { // or by another leader
-		d.end(v1alpha1.PreemptionRolledBack, "the plan is old: there may be a better one")
 		return
 	}
 	d.move(v1alpha1.PreemptionDraining, "")
@@ -251,11 +252,11 @@ func (d *decision) over() bool {
 // end ends it, once the marks are off those who are spared.
 func (d *decision) end(p v1alpha1.PreemptionPhase, why string) {
 	d.deeds = slices.DeleteFunc(d.deeds, func(a deed) bool { return a.act == ask })
+	if d.unmarks() {
+		return // and then it is looked at anew, and why it ends is still to be seen
+	}
 	for i := range d.status.Victims {
 		d.release(i)
-	}
-	if slices.ContainsFunc(d.deeds, func(a deed) bool { return a.act == unmark }) {
-		return // and then it is looked at anew
 	}
 	waits := d.seen.preemptor == waiting
 	d.move(p, why)
@@ -265,6 +266,18 @@ func (d *decision) end(p v1alpha1.PreemptionPhase, why string) {
 	}
 }
 
+// unmarks has the marks taken off who has not been asked to go, and reports whether
+// there are any.
+func (d *decision) unmarks() (any bool) {
+	for i := range d.status.Victims {
+		if v := &d.seen.victims[i]; d.status.Victims[i].State == v1alpha1.VictimEvicting && v.fate == alive && !v.asked() && v.marked {
+			d.do(unmark, i)
+			any = true
+		}
+	}
+	return any
+}
+
 // release spares the victim if it has not been asked to go.
 func (d *decision) release(i int) {
 	v := &d.seen.victims[i]
@@ -272,14 +285,9 @@ func (d *decision) release(i int) {
 	case v1alpha1.VictimChosen:
 		d.spare(i, "")
 	case v1alpha1.VictimEvicting:
-		if v.fate != alive || v.asked() {
-			return
+		if v.fate == alive && !v.asked() {
+			d.spare(i, d.whySpared())
 		}
-		if v.marked {
-			d.do(unmark, i)
-			return
-		}
-		d.spare(i, d.whySpared())
 	}
 }
 

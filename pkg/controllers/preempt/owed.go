@@ -52,7 +52,9 @@ func (d *decision) alive(i int) {
 	case v.asked(): // its Job is suspended
 		d.watch(i)
 	case d.status.EndedAt == nil:
-		d.do(ask, i)
+		if d.now.Sub(v.tried) >= askTime {
+			d.do(ask, i)
+		}
 	case v.marked:
 		d.do(unmark, i)
 	default:

@@ -147,10 +147,43 @@ func (r *round) furnish(w *preempt.World) {
 			continue
 		}
 		bound := r.Codec.Bound(pod)
+		if until, is := r.memory.barred[pod.UID]; is && until.After(w.Blocked[bound.ID]) {
+			w.Blocked[bound.ID] = until
+		}
 		if asked[pod.UID] {
 			bound.Phase = preempt.Ending
 		}
 		w.Pods[bound.Node] = append(w.Pods[bound.Node], bound)
+	}
+	r.join(w.Pods)
+}
+
+// join has all pods of a Job that would be suspended go together, whether they say so
+// themselves or not: they would all be ended.
+func (r *round) join(all map[gpu.NodeID][]preempt.Pod) {
+	units := map[string]string{} // Job -> unit
+	for _, pods := range all {
+		for i := range pods {
+			if pods[i].Mode == preempt.Suspend {
+				units[pods[i].Lineage] = pods[i].Unit
+			}
+		}
+	}
+	if len(units) == 0 {
+		return
+	}
+	of := map[gpu.PodID]string{} // pod -> unit of its Job
+	for _, pod := range r.pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && units[string(owner.UID)] != "" {
+			of[gpu.PodID(pod.UID)] = units[string(owner.UID)]
+		}
+	}
+	for _, pods := range all {
+		for i := range pods {
+			if p := &pods[i]; p.Unit == "" {
+				p.Unit = of[p.ID]
+			}
+		}
 	}
 }
 
@@ -167,7 +200,11 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 		return false, fmt.Errorf("%d pods would have to be ended, and at most %d are", len(plan.Victims), mostVictims)
 	}
 	p, err := r.draft(ctx, &plan)
-	if err != nil {
+	switch {
+	case errors.Is(err, errUnfit): // and the next round plans without it
+		klog.FromContext(ctx).Info("a pod is not ended for another", "pod", klog.KRef(a.Namespace, a.Name), "podUID", a.Pod, "reason", err.Error())
+		return false, nil
+	case err != nil:
 		return false, err
 	}
 	if err := r.Planner.Certify(w, &plan); err != nil {
@@ -200,8 +237,9 @@ func (r *round) begin(ctx context.Context, p *v1alpha1.Preemption, plan *preempt
 	return nil
 }
 
-// errChanged means that a victim is not any more as it was when it was chosen.
-var errChanged = errors.New("a victim is not as it was any more")
+// errUnfit means that a victim cannot be one: it is not any more as it was when it was
+// chosen, or could not be made anew. For a while it is not chosen again.
+var errUnfit = errors.New("it is left alone")
 
 // draft returns the Preemption that says what the plan is. Victims are read anew for
 // it: from what is said there they are made again.
@@ -248,11 +286,11 @@ func (r *round) victimOf(ctx context.Context, v *preempt.Pod, a *preempt.Asker) 
 		return v1alpha1.Victim{}, err
 	}
 	if fateOf(pod, types.UID(v.ID)) != alive {
-		return v1alpha1.Victim{}, errChanged
+		return v1alpha1.Victim{}, r.unfit(v, failTime, "it ends by itself")
 	}
 	now := r.Codec.Bound(pod)
 	if why := exempt(&now, priorityOf(a)); why != "" {
-		return v1alpha1.Victim{}, fmt.Errorf("%w: %s", errChanged, why)
+		return v1alpha1.Victim{}, r.unfit(v, failTime, why)
 	}
 	hold, _ := r.Ledger.Hold(v.ID)
 	out := v1alpha1.Victim{
@@ -266,11 +304,17 @@ func (r *round) victimOf(ctx context.Context, v *preempt.Pod, a *preempt.Asker) 
 	if out.Owner == nil {
 		manifest, err := r.Codec.Manifest(pod, int(out.Count))
 		if err != nil {
-			return v1alpha1.Victim{}, err
+			return v1alpha1.Victim{}, r.unfit(v, barTime, err.Error())
 		}
 		out.Pod = &runtime.RawExtension{Raw: manifest}
 	}
 	return out, nil
+}
+
+// unfit has the pod left alone for a while.
+func (r *round) unfit(v *preempt.Pod, d time.Duration, why string) error {
+	r.memory.barred[types.UID(v.ID)] = r.Now().Add(d)
+	return fmt.Errorf("%w: %s", errUnfit, why)
 }
 
 // ruleOf says in words how the victims were chosen, and what was rejected: nodes that

@@ -77,6 +77,9 @@ func (r *round) look(ctx context.Context, p *v1alpha1.Preemption, live bool) (*s
 			return nil, err
 		}
 	}
+	if phase(&p.Status) == v1alpha1.PreemptionPlanned && s.stale(r.Now()) {
+		return s, nil // and if nothing can be learnt of them: they are spared
+	}
 	jobs := map[types.UID]*job{}
 	for i := range p.Spec.Victims {
 		switch stateOf(p, i) {

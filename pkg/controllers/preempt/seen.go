@@ -24,6 +24,10 @@ type seen struct {
 	victims   []victim // in the order of the spec
 }
 
+// stale reports whether a plan that nobody has begun is given up, as there may be a
+// better one. That of another leader is.
+func (s *seen) stale(now time.Time) bool { return now.Sub(s.planned) > planTime }
+
 // whereabouts is where the preemptor is.
 type whereabouts int
 
