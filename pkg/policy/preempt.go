@@ -20,6 +20,9 @@ type preemptArgs struct {
 	PreemptStage preempt.Stage `json:"preemptStage"`
 	// MinRuntime is how long a pod has run before it may be ended.
 	MinRuntime string `json:"minRuntime"`
+	// MaxGrace is the longest grace that a pod may have for it to be ended for another,
+	// who waits as long; 0: any.
+	MaxGrace string `json:"maxGrace"`
 	// EvictionsPerHourPerTenant bounds how many pods of a tenant are ended within an
 	// hour; 0: any number.
 	EvictionsPerHourPerTenant int `json:"evictionsPerHourPerTenant"`
@@ -48,7 +51,7 @@ func (s Settings) Preempt() preempt.Rules {
 
 // readPreempt reads the arguments, and names every fault.
 func readPreempt(text []byte) (preempt.Rules, error) {
-	args := preemptArgs{PreemptStage: preempt.OfRunning, MinRuntime: "0s", Cooldown: "10m", BarePods: true}
+	args := preemptArgs{PreemptStage: preempt.OfRunning, MinRuntime: "0s", MaxGrace: "30m", Cooldown: "10m", BarePods: true}
 	if err := pipeline.ReadArgs(text, &args); err != nil {
 		return preempt.Rules{}, err
 	}
@@ -63,12 +66,14 @@ func readPreempt(text []byte) (preempt.Rules, error) {
 	}
 	runtime, err := within("minRuntime", args.MinRuntime, mostRuntime)
 	errs = append(errs, err)
+	grace, err := within("maxGrace", args.MaxGrace, mostRuntime)
+	errs = append(errs, err)
 	cooldown, err := within("cooldown", args.Cooldown, mostCooldown)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return preempt.Rules{}, err
 	}
 	return preempt.Rules{
-		Stage: args.PreemptStage, MinRuntime: runtime, PerHour: args.EvictionsPerHourPerTenant, Cooldown: cooldown, Bare: args.BarePods,
+		Stage: args.PreemptStage, MinRuntime: runtime, MaxGrace: grace, PerHour: args.EvictionsPerHourPerTenant, Cooldown: cooldown, Bare: args.BarePods,
 	}, nil
 }
 

@@ -21,7 +21,7 @@ func preempting(enabled bool, args string) Settings {
 }
 
 func TestPreempt(t *testing.T) {
-	ordinary := preempt.Rules{Stage: preempt.OfRunning, Cooldown: 10 * time.Minute, Bare: true}
+	ordinary := preempt.Rules{Stage: preempt.OfRunning, MaxGrace: 30 * time.Minute, Cooldown: 10 * time.Minute, Bare: true}
 	none := Default()
 	none.Plugins = nil
 	packing, _ := Preset(Packing)
@@ -34,9 +34,9 @@ func TestPreempt(t *testing.T) {
 		"without arguments": {preempting(true, ""), ordinary},
 		"off":               {preempting(false, `{"preemptStage":"running"}`), preempt.Rules{Stage: preempt.Disabled}},
 		"not listed":        {none, preempt.Rules{Stage: preempt.Disabled}},
-		"nobody":            {preempting(true, `{"preemptStage":"disabled"}`), preempt.Rules{Stage: preempt.Disabled, Cooldown: 10 * time.Minute, Bare: true}},
+		"nobody":            {preempting(true, `{"preemptStage":"disabled"}`), preempt.Rules{Stage: preempt.Disabled, MaxGrace: 30 * time.Minute, Cooldown: 10 * time.Minute, Bare: true}},
 		"all of it": {
-			preempting(true, `{"preemptStage":"scheduled","minRuntime":"90s","evictionsPerHourPerTenant":7,"cooldown":"1h","barePods":false}`),
+			preempting(true, `{"preemptStage":"scheduled","minRuntime":"90s","maxGrace":"0s","evictionsPerHourPerTenant":7,"cooldown":"1h","barePods":false}`),
 			preempt.Rules{Stage: preempt.OfScheduled, MinRuntime: 90 * time.Second, PerHour: 7, Cooldown: time.Hour},
 		},
 	}
@@ -57,6 +57,7 @@ func TestPreemptIsValidated(t *testing.T) {
 	for args, want := range map[string][]string{
 		`{"preemptStage":"Running"}`:             {at + `preemptStage: "Running" is not disabled, scheduled or running`},
 		`{"minRuntime":"-1s"}`:                   {at + `minRuntime: "-1s" is not a duration of 0s to 720h0m0s, like 90s or 10m`},
+		`{"maxGrace":"1y"}`:                      {at + `maxGrace: "1y" is not a duration of 0s to 720h0m0s, like 90s or 10m`},
 		`{"minRuntime":"90"}`:                    {at + `minRuntime: "90" is not a duration of 0s to 720h0m0s, like 90s or 10m`},
 		`{"cooldown":"61m"}`:                     {at + `cooldown: "61m" is not a duration of 0s to 1h0m0s, like 90s or 10m`},
 		`{"evictionsPerHourPerTenant":-1}`:       {at + `evictionsPerHourPerTenant: -1 is outside 0..100000`},

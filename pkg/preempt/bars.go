@@ -49,6 +49,8 @@ func (r *round) bars(w *World, p *Pod) string {
 		return "the policy spares it in the phase that it is in"
 	case w.Rules.young(p, w.Now):
 		return "it has not been running for long enough"
+	case w.Rules.MaxGrace > 0 && p.Grace > w.Rules.MaxGrace:
+		return "it has longer to end than the policy lets others wait"
 	case w.Now.Before(w.Blocked[p.ID]):
 		return "a PodDisruptionBudget keeps it"
 	case p.Bare && !w.Rules.Bare:

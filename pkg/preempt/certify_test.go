@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -92,6 +93,11 @@ func TestBars(t *testing.T) {
 	if got := preempt.Bars(w, &a, &free); got != "" {
 		t.Errorf("bars %q, want nothing", got)
 	}
+	free.Grace, w.Rules.MaxGrace = 2*time.Minute, time.Minute
+	if got, want := preempt.Bars(w, &a, &free), "it has longer to end than the policy lets others wait"; got != want {
+		t.Errorf("bars %q, want %q", got, want)
+	}
+	free.Grace = time.Minute
 	free.Priority = 50
 	if got, want := preempt.Bars(w, &a, &free), "its priority is not lower"; got != want {
 		t.Errorf("bars %q, want %q", got, want)

@@ -92,6 +92,7 @@ func (n *naive) may(p *preempt.Pod) bool {
 	phase, on := stage[r.Stage]
 	ok := on && p.Phase == phase && !n.going[p.ID] && p.Ours && !p.System && p.Type != gpu.Training && p.Type != gpu.Inference &&
 		p.Preemptible && p.Count == 0 && p.Priority < n.a.Priority && (!p.Bare || r.Bare) && p.Unmade == "" && n.left(n.tenant(p)) > 0
+	ok = ok && (r.MaxGrace == 0 || p.Grace <= r.MaxGrace)
 	if p.Phase == preempt.Running && r.MinRuntime > 0 {
 		ok = ok && !p.Since.IsZero() && n.w.Now.Sub(p.Since) >= r.MinRuntime
 	}

@@ -59,7 +59,7 @@ func drawResident(t *rapid.T, id gpu.PodID, f ledger.Facts) resident {
 		pick(t, "for",
 			func(p *preempt.Pod) { p.Type = gpu.Training }, func(p *preempt.Pod) { p.Type = gpu.Inference },
 			func(p *preempt.Pod) { p.Preemptible = false }, func(p *preempt.Pod) { p.Count = 1 }, func(p *preempt.Pod) { p.Ours = false },
-			func(p *preempt.Pod) { p.System = true }, func(p *preempt.Pod) { p.Unmade = "too large" },
+			func(p *preempt.Pod) { p.System = true }, func(p *preempt.Pod) { p.Grace = time.Hour }, func(p *preempt.Pod) { p.Unmade = "too large" },
 		)(&r.Pod)
 	}
 	switch r.Phase {
@@ -137,7 +137,7 @@ func drawWorld(t *rapid.T, c cluster, l *ledger.Ledger) *preempt.World {
 	w := c.world(l)
 	w.Rules = preempt.Rules{
 		Stage:      pick(t, "stage", preempt.OfRunning, preempt.OfRunning, preempt.OfRunning, preempt.OfRunning, preempt.OfRunning, preempt.OfRunning, preempt.OfScheduled),
-		MinRuntime: pick(t, "min runtime", 0, 0, 0, 2*time.Minute), PerHour: pick(t, "per hour", 0, 0, 0, 1, 2, 4),
+		MinRuntime: pick(t, "min runtime", 0, 0, 0, 2*time.Minute), PerHour: pick(t, "per hour", 0, 0, 0, 1, 2, 4), MaxGrace: pick(t, "max grace", 0, 0, time.Minute),
 		Cooldown: 10 * time.Minute, Bare: !rarely(t, "no bare pods", 5),
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "history") {

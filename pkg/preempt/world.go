@@ -21,6 +21,7 @@ const (
 type Rules struct {
 	Stage      Stage
 	MinRuntime time.Duration // a pod has this long before it may be ended
+	MaxGrace   time.Duration // a pod that has longer to end is not ended; 0: any
 	PerHour    int           // pods of one tenant that may be ended within an hour; 0: any number
 	Cooldown   time.Duration // between two times that the same one has the same other ended
 	Bare       bool          // pods that nobody but us would make anew may be ended

@@ -233,6 +233,9 @@ func (s *scene) preemptsNobodyInVain() {
 	for _, p := range []*corev1.Pod{elsewhere, apart, large} {
 		s.nobodyGoes(before, "useless-", p.Name)
 	}
+	for pod, why := range map[string]string{apart.Name: "anti-affinity", large.Name: "fit no node", elsewhere.Name: "fit no node"} {
+		s.eventually("the reason of "+pod, func() error { return s.hasEvent(pod, "NotPreempting", why) })
+	}
 	for _, p := range []*corev1.Pod{elsewhere, apart, large} {
 		s.remove(p.Name, true)
 	}

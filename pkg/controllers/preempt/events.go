@@ -8,10 +8,13 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/kube"
+	"heteroflow.io/heteroflow/pkg/preempt"
 )
 
 // Reasons of the events. Alerts rely on them: add, never rename.
 const (
+	// ReasonNotPreempting, on a pod that waits: nobody is ended for it.
+	ReasonNotPreempting = "NotPreempting"
 	// ReasonPreempting, on the preemptor: pods are ended for it.
 	ReasonPreempting = "Preempting"
 	// ReasonGivenUp, on the preemptor: no more are.
@@ -44,6 +47,30 @@ func (r *round) tell(before, after *v1alpha1.Preemption) {
 			r.tellVictim(after, i)
 		}
 	}
+}
+
+// mostTold bounds the pods of which it is remembered what they were told.
+const mostTold = 10_000
+
+// explain tells a pod why nobody is ended for it, once until it is for another reason.
+// Where nobody of lower priority offers to be ended nobody wonders.
+func (r *round) explain(a *preempt.Asker, outcome preempt.Outcome) {
+	why, id := "", types.UID(a.Pod)
+	switch {
+	case priorityOf(a) <= r.least:
+	case outcome == preempt.Exempt:
+		why = a.Never
+	case outcome == preempt.Hopeless:
+		why = "it would fit no node, whoever were ended that may be"
+	}
+	if why == "" || r.memory.told[id] == why {
+		return
+	}
+	if len(r.memory.told) >= mostTold {
+		clear(r.memory.told)
+	}
+	r.memory.told[id] = why
+	r.say(a.Namespace, a.Name, id, false, ReasonNotPreempting, "", "no pods of lower priority are ended for it: "+why)
 }
 
 // tellVictim tells that a victim has come to its state.

@@ -1,14 +1,17 @@
 package preempt
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -126,4 +129,56 @@ func TestAFewAskWhomABudgetKeeps(t *testing.T) {
 	if asked < 5 || asked > 15 {
 		t.Errorf("asked %d times within a minute", asked)
 	}
+}
+
+// A pod for whom nobody is ended is told why, once, and only where somebody of lower
+// priority offers to be ended.
+func TestWhoGetsNobodyIsToldWhy(t *testing.T) {
+	s := newStage(t, "n1")
+	s.fill("n1")
+	s.pod("large", 10, 5)
+	s.pod("trains", 10, 1, noted(codec.AnnotationTaskType, "training"))
+	s.pod("low", 0, 5)
+	s.rounds(20)
+	if diff := cmp.Diff(map[string]int{"NotPreempting large": 1, "NotPreempting trains": 1}, s.told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+}
+
+// Manifests that are too much for one object together: the pod with the longest is left
+// alone, and the others may be ended.
+func TestManifestsThatDoNotFitOneObject(t *testing.T) {
+	s := newStage(t, "n1", "n2")
+	s.fill("n1")
+	s.fill("n2")
+	s.pod("high", 10, 2)
+	write := s.c.Codec.Manifest
+	s.c.Codec.Manifest = func(pod *corev1.Pod, count int) ([]byte, error) {
+		text, err := write(pod, count)
+		if pod.Spec.NodeName == "n1" {
+			text = append(text, bytes.Repeat([]byte(" "), mostManifests/2)...)
+		}
+		return text, err
+	}
+	s.rounds(60)
+	s.want("where it fits", "high on n2 Bound: n2-0 Succeeded n2-1 Succeeded")
+}
+
+// A Job that nobody may read does not have room kept for a preemptor that has gone.
+func TestRoomIsNotKeptForWhoHasGone(t *testing.T) {
+	s := newStage(t, "n1")
+	s.job("a", 1)
+	s.pod("v", 0, 4, on("n1"), preemptible, ownedBy("Job", "a"))
+	s.pod("high", 10, 4)
+	s.rounds(2)
+	s.c.Jobs = unreadable{}
+	s.drop(s.pods["ns/high"], s.now)
+	s.rounds(5)
+	s.want("ended", "high on n1 RolledBack: v Evicting")
+}
+
+type unreadable struct{ Jobs }
+
+func (unreadable) Get(context.Context, string, string) (*batchv1.Job, error) {
+	return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "a", errors.New("no right"))
 }

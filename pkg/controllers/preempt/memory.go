@@ -20,6 +20,7 @@ type memory struct {
 	mine    map[string]time.Time            // Preemption -> when this leader has made it
 	failed  map[types.UID]time.Time         // asker -> when a plan for it could not be begun
 	barred  map[types.UID]time.Time         // pod -> until when it cannot be written down as a victim
+	told    map[types.UID]string            // asker -> why nobody is ended for it, as it was told last
 	cursor  rank                            // of the asker that was the last to be planned for
 	resumed time.Time                       // when a Job was
 }
@@ -37,6 +38,7 @@ const seenTime = 10 * time.Second
 // is of others.
 func (m *memory) begin(listed []*v1alpha1.Preemption, now time.Time) []*v1alpha1.Preemption {
 	if m.tried == nil {
+		m.told = map[types.UID]string{}
 		m.failed, m.mine, m.barred = map[types.UID]time.Time{}, map[string]time.Time{}, map[types.UID]time.Time{}
 		m.tried, m.heirs, m.made = map[types.UID]time.Time{}, map[types.UID]types.UID{}, map[string]*v1alpha1.Preemption{}
 	}

@@ -116,7 +116,9 @@ func rankOf(a *preempt.Asker) rank { return rank{priorityOf(a), a.Created, strin
 // we give.
 func priorityOf(a *preempt.Asker) int32 { return clamped(a.Priority) }
 
-func clamped(priority int32) int32 { return min(max(priority, 0), 100) }
+func clamped(priority int32) int32 { return min(max(priority, 0), mostPriority) }
+
+const mostPriority = 100
 
 // ripe reports whether the pod has been refused for so long that kube-scheduler has
 // had another chance at it.
@@ -141,6 +143,7 @@ func (r *round) furnish(w *preempt.World) {
 			}
 		}
 	}
+	r.least = mostPriority
 	w.Pods, w.Now, w.History, w.Blocked = map[gpu.NodeID][]preempt.Pod{}, r.Now(), history(r.all), blocked(r.all)
 	for _, pod := range r.pods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -149,6 +152,9 @@ func (r *round) furnish(w *preempt.World) {
 		bound := r.Codec.Bound(pod)
 		if until, is := r.memory.barred[pod.UID]; is && until.After(w.Blocked[bound.ID]) {
 			w.Blocked[bound.ID] = until
+		}
+		if bound.Ours && bound.Preemptible {
+			r.least = min(r.least, bound.Priority)
 		}
 		if asked[pod.UID] {
 			bound.Phase = preempt.Ending
@@ -194,6 +200,7 @@ func (r *round) planFor(ctx context.Context, w *preempt.World, a *preempt.Asker)
 	plan, outcome := r.Planner.Plan(w, a)
 	r.Meter.PreemptionPlanning(r.Now().Sub(before))
 	if outcome != preempt.Planned {
+		r.explain(a, outcome)
 		return false, nil
 	}
 	if len(plan.Victims) > mostVictims {
@@ -265,7 +272,29 @@ func (r *round) draft(ctx context.Context, plan *preempt.Plan) (*v1alpha1.Preemp
 		}
 		p.Spec.Victims = append(p.Spec.Victims, v)
 	}
-	return p, nil
+	return p, r.storable(p, plan)
+}
+
+// mostManifests bounds the manifests of one Preemption, in bytes: the API server takes
+// no object that is much longer.
+const mostManifests = 768 << 10
+
+// storable reports whether the plan can be written down; if not, the pod with the
+// longest manifest is left alone for a while.
+func (r *round) storable(p *v1alpha1.Preemption, plan *preempt.Plan) error {
+	sum, longest, most := 0, 0, -1
+	for i := range p.Spec.Victims {
+		if pod := p.Spec.Victims[i].Pod; pod != nil {
+			sum += len(pod.Raw)
+			if len(pod.Raw) > most {
+				longest, most = i, len(pod.Raw)
+			}
+		}
+	}
+	if sum <= mostManifests {
+		return nil
+	}
+	return r.unfit(&plan.Victims[longest], barTime, fmt.Sprintf("pod %s: it and others take too much to write down", nameOf(&p.Spec.Victims[longest].PreemptionPod)))
 }
 
 // nameFor returns a name that no Preemption for that pod has had.

@@ -25,6 +25,7 @@ type round struct {
 	all    []*v1alpha1.Preemption
 	pods   []*corev1.Pod
 	deeds  int                         // that may be done yet
+	least  int32                       // priority of those who say that they may be ended
 	owners map[types.UID][]*corev1.Pod // controller -> the pods that it has made; nil: not looked at
 }
 
@@ -47,7 +48,7 @@ func (r *round) advance(ctx context.Context, p *v1alpha1.Preemption) error {
 			return err
 		}
 		if s, err = r.look(ctx, p, true); err != nil {
-			return passing(err)
+			return errors.Join(passing(err), r.abandon(ctx, p))
 		}
 		todo := next(p, s, r.Now())
 		if todo.waits() {
@@ -58,6 +59,29 @@ func (r *round) advance(ctx context.Context, p *v1alpha1.Preemption) error {
 		}
 	}
 	return nil
+}
+
+// abandon ends a preemption of which not everything can be seen, if the preemptor needs
+// it no more: room that is kept must not hang on that. What is owed to victims is not
+// touched.
+func (r *round) abandon(ctx context.Context, p *v1alpha1.Preemption) error {
+	if !active(p) {
+		return nil
+	}
+	s := &seen{}
+	if err := r.lookAtPreemptor(ctx, p, s, true); err != nil || s.preemptor == waiting {
+		return passing(err)
+	}
+	d := decision{spec: &p.Spec, status: p.Status.DeepCopy(), seen: s, now: r.Now()}
+	d.complete()
+	if s.preemptor == here {
+		d.move(v1alpha1.PreemptionBound, "")
+	} else {
+		d.move(v1alpha1.PreemptionRolledBack, "the pod does not wait for it any more")
+	}
+	d.status.EndedAt = at(d.now)
+	_, err := r.write(ctx, p, d.status)
+	return passing(err)
 }
 
 // passing drops an error that says no more than that the next round decides anew.
