@@ -47,7 +47,7 @@ chart: ## render and lint the Helm chart with many values
 
 .PHONY: e2e
 e2e: controlplane ## scenarios through a stock kube-scheduler on a real API server
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 25m -v ./test/e2e/...
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 35m -v ./test/e2e/...
 
 DURATION ?= 5m
 
