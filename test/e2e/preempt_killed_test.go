@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/faults"
 )
 
@@ -29,8 +28,6 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 	f := beginFleet(t)
 	f.must("priority classes", f.Install(f.ctx, "priorityclasses.yaml"))
 	f.schedules()
-	leader := f.start("first", f.behind(electing(quick)))
-	f.leads(leader)
 	lives := f.lives()
 	for _, tc := range []struct {
 		name string
@@ -45,12 +42,12 @@ func TestLeaderIsKilledInAPreemption(t *testing.T) {
 		{"has-made", asks(http.MethodPost, "/pods"), after},
 		{"noted", advancing, after},
 	} {
-		leader = f.survives(tc.name, lives, func() {
+		f.survives(tc.name, lives, func() {
 			step := faults.NewStep()
 			f.proxy.On(tc.at, 1, tc.stop(step))
 			f.create(classed(on(tc.name, high(tc.name+"-high", 90, amount{wholeCards, 1}))))
 			await(f.scene, "the step "+tc.name, step.Reached)
-			leader.Kill()
+			f.leader().Kill()
 			step.Release()
 		})
 	}
@@ -70,29 +67,27 @@ func TestRandomKillsInPreemptions(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	f.must("priority classes", f.Install(f.ctx, "priorityclasses.yaml"))
 	f.schedules()
-	leader := f.start("random", electing(quick))
-	f.leads(leader)
 	lives := f.lives()
 	for i := range *kills {
 		name := fmt.Sprintf("random-%04d", i) // no model is a part of another
-		leader = f.survives(name, lives, func() {
+		f.survives(name, lives, func() {
 			f.create(classed(on(name, high(name+"-high", 90, amount{wholeCards, 1}))))
 			<-time.After(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
-			leader.Kill()
+			f.leader().Kill()
 		})
 	}
 }
 
 // survives has a high pod need the card of a low bare one, and the leader be killed
-// meanwhile. The next one goes on; it is returned.
-func (f *fleet) survives(name string, lives func(pod string) int, killed func()) *cluster.Replica {
+// meanwhile. The next one goes on.
+func (f *fleet) survives(name string, lives func(pod string) int, killed func()) {
 	f.Helper()
+	f.crew()
 	f.add(cards(name, 1))
 	f.create(classed(on(name, low(name+"-low", 10, amount{wholeCards, 1}))))
 	was := f.runs(name + "-low")
 	killed()
-	leader := f.start("after-"+name, f.behind(electing(quick)))
-	f.leads(leader)
+	f.crew()
 	f.runs(name + "-high")
 	again := f.successor(was)
 	if now := f.pod(name + "-low"); now.UID != again.UID || lives(name+"-low") != 2 {
@@ -101,7 +96,21 @@ func (f *fleet) survives(name string, lives func(pod string) int, killed func())
 	f.verify()
 	f.remove(name+"-low", true)
 	f.remove(name+"-high", true)
-	return leader
+}
+
+// crew has two replicas run: one that is slow to renew its Lease, on a machine that does
+// much else, ends by itself.
+func (f *fleet) crew() {
+	f.Helper()
+	running := 0
+	for _, r := range f.replicas {
+		if r.Runs() {
+			running++
+		}
+	}
+	for ; running < 2; running++ {
+		f.start(fmt.Sprintf("r%d", len(f.replicas)), f.behind(electing(quick)))
+	}
 }
 
 // lives follows the pods of the scene, and says how many a name has had.
