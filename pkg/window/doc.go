@@ -20,7 +20,7 @@
 // start comes until end comes, and open where both come at once. The expressions are
 // those of a CronJob (robfig/cron, of which only what comes by the calendar is used:
 // its own idea of a skipped hour is another), without time zone, without @names, and
-// at most 24 times a day.
+// at most six times a day.
 //
 // # What
 //

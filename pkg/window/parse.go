@@ -11,7 +11,7 @@ import (
 	_ "time/tzdata"
 )
 
-// mostWindows is far more than a week needs, and few enough to be merged each minute.
+// mostWindows is far more than a week needs, and few enough to be looked at each minute.
 const mostWindows = 50
 
 // Window is a window as its author writes it: days, from and to, or start and end.
