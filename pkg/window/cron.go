@@ -37,7 +37,7 @@ func (p pair) openings(from, to time.Time) []opening {
 	var since time.Time
 	open := false
 	note := func(o opening) {
-		if o.at.Before(o.until) && o.meets(from, to) {
+		if o.meets(from, to) {
 			found = append(found, o)
 		}
 	}

@@ -10,6 +10,10 @@ import (
 // third time means it.
 const mostTries = 3
 
+// settling is how long it takes until what was written counts: an HPA looks every 15 s
+// and KEDA every 30 s, and either may still do what it had worked out before.
+const settling = 45 * time.Second
+
 // Seen is what there is now. It is read from the API server and not from a cache that may
 // lag behind what the last pass wrote: an image of before must not be one of a target
 // that sleeps already.
@@ -25,109 +29,147 @@ type Seen struct {
 // turned to another target, it is called with the zero Rule for the one it has a record of
 // until there is none.
 func Decide(rule Rule, record *Record, seen Seen, now time.Time) Plan {
-	p := Plan{Open: rule.Schedule.Open(now)}
-	if next, ok := rule.Schedule.Next(now); ok {
-		p.Next = &next
-	}
 	if seen.KEDA != nil {
 		seen.HPA = nil
 	}
-	if seen.Target == "" {
-		p.say(TargetMissing, "there is no target with a scale")
-		return p
+	d := decision{rule: rule, seen: seen, now: now, plan: Plan{Open: rule.Schedule.Open(now)}}
+	if next, ok := rule.Schedule.Next(now); ok {
+		d.plan.Next = &next
 	}
-	remade := record != nil && record.Target != seen.Target
+	remade := record != nil && seen.Target != "" && record.Target != seen.Target
 	if remade {
 		record = nil
-		p.do(Forget{})
+		d.do(Forget{})
 	}
 	switch c := seen.Contest; {
+	case seen.Target == "":
+		d.say(TargetMissing, "there is no target with a scale")
 	case c.Older != "":
-		p.refuse(record, seen)
-	case p.Open:
-		p.inside(rule, record, seen)
+		d.refuse(record)
+	case d.plan.Open:
+		d.inside(record)
 	case c.Holder != "" && record == nil:
-		p.say(TargetBusy, fmt.Sprintf("waits until the younger TaskGroup %s has restored the target", c.Holder))
+		d.say(TargetBusy, fmt.Sprintf("waits until the younger TaskGroup %s has restored the target", c.Holder))
 	default:
-		p.outside(rule, record, seen)
+		d.outside(record)
 	}
 	if remade {
-		p.say(TargetRemade, "the target was deleted and made anew: what was saved of the old one is forgotten")
+		d.say(TargetRemade, "the target was deleted and made anew: what was saved of the old one is forgotten")
 	}
-	return p
+	return d.plan
+}
+
+// decision is a plan that is being made, and what it goes by.
+type decision struct {
+	rule Rule
+	seen Seen
+	now  time.Time
+	plan Plan
+}
+
+func (d *decision) do(steps ...Step) { d.plan.Steps = append(d.plan.Steps, steps...) }
+
+func (d *decision) say(reason Reason, message string) {
+	d.plan.Conditions = append(d.plan.Conditions, Condition{reason, message})
 }
 
 // refuse lets go of a target that an older group rules.
-func (p *Plan) refuse(record *Record, seen Seen) {
-	p.say(TargetTaken, fmt.Sprintf("the older TaskGroup %s rules the target", seen.Contest.Older))
+func (d *decision) refuse(record *Record) {
+	d.say(TargetTaken, fmt.Sprintf("the older TaskGroup %s rules the target", d.seen.Contest.Older))
 	if record != nil {
-		p.release(*record, seen)
+		d.release(*record)
 	}
-}
-
-// held says whether the tenant is inactive and want would add replicas.
-func (p *Plan) held(want State, seen Seen) bool {
-	held := seen.TenantInactive && adds(seen.State, want)
-	if held {
-		p.say(TenantInactive, fmt.Sprintf("the tenant is inactive: %s once it is active", want.describe()))
-	}
-	return held
 }
 
 // inside is for a schedule that is open.
-func (p *Plan) inside(rule Rule, record *Record, seen Seen) {
+func (d *decision) inside(record *Record) {
 	switch {
 	case record != nil:
-		p.release(*record, seen)
-	case rule.Schedule.Always():
-		p.say(AlwaysOpen, "nothing closes its windows")
+		d.release(*record)
+	case d.rule.Schedule.Always():
+		d.say(AlwaysOpen, "nothing closes its windows")
 	default:
-		p.say(InWindow, "inside its windows")
+		d.say(InWindow, "inside its windows")
 	}
 }
 
 // release ends an action: what it set is restored, unless it was to stay.
-func (p *Plan) release(r Record, seen Seen) {
+func (d *decision) release(r Record) {
 	if r.Action == Stop {
-		p.do(Forget{})
-		p.say(StayedStopped, fmt.Sprintf("inside its windows again, and left as it is: it was stopped from %d replicas", r.Image.Replicas))
+		d.do(Forget{})
+		d.say(StayedStopped, fmt.Sprintf("inside its windows again, and left as it is: it was stopped from %d replicas", r.Image.Replicas))
 		return
 	}
-	goal := r.goal(seen.State)
-	if p.held(goal, seen) {
+	goal := r.goal(d.seen.State)
+	if d.held(goal) {
 		return
 	}
-	edited := ""
+	d.say(Restored, "restored to "+goal.describe())
 	if r.Phase == Acted {
-		edited = edits(r.Set, seen.State)
+		d.sayEdited(r)
 	}
-	if steps := writes(seen.State, goal); len(steps) > 0 {
-		if r.Phase != Restoring {
-			r.Phase, r.Image = Restoring, goal
-			p.do(Save(r))
-		}
-		p.do(steps...)
+	steps := writes(d.seen.State, goal)
+	if r.Phase == Restoring && r.Tries > 0 && d.seen.KEDA != nil {
+		d.confirm(r, goal, steps)
+		return
 	}
-	p.do(Forget{})
-	p.say(Restored, "restored to "+goal.describe())
-	p.sayEdited(edited)
+	if len(steps) > 0 && r.Phase != Restoring {
+		r.Phase, r.Image, r.Tries, r.Written = Restoring, goal, 0, time.Time{}
+		d.do(Save(r))
+	}
+	d.do(steps...)
+	if len(steps) > 0 && d.seen.KEDA != nil {
+		d.count(r)
+		return
+	}
+	d.do(Forget{})
+}
+
+// confirm is for what was written back where there is KEDA, which may set the number once
+// more that it was pinned to. More replicas than were restored are its work, and right.
+func (d *decision) confirm(r Record, goal State, steps []Step) {
+	undone := d.seen.Replicas < goal.Replicas || d.seen.paused() != goal.paused()
+	switch {
+	case undone && r.Tries < mostTries:
+		d.do(steps...)
+		d.count(r)
+	case undone || r.settled(d.now):
+		d.do(Forget{})
+	}
+}
+
+// count notes that all of it was written. It comes after the writes, so that what the API
+// server refuses is tried for as long as it does.
+func (d *decision) count(r Record) {
+	r.Tries++
+	r.Written = d.now
+	d.do(Save(r))
+}
+
+// held says whether the tenant is inactive and want would add replicas.
+func (d *decision) held(want State) bool {
+	held := d.seen.TenantInactive && adds(d.seen.State, want)
+	if held {
+		d.say(TenantInactive, fmt.Sprintf("the tenant is inactive: %s once it is active", want.describe()))
+	}
+	return held
 }
 
 // outside is for a schedule that is closed.
-func (p *Plan) outside(rule Rule, record *Record, seen Seen) {
+func (d *decision) outside(record *Record) {
 	switch {
-	case record == nil && seen.Asleep && seen.Replicas == 0 && rule.Replicas == 0:
-		p.say(AsleepByItself, "its HorizontalPodAutoscaler has scaled it to 0; once it has woken it, it is set to 0 again")
+	case record == nil && d.seen.Asleep && d.seen.Replicas == 0 && d.rule.Replicas == 0:
+		d.say(AsleepByItself, "its HorizontalPodAutoscaler has scaled it to 0; once it has woken it, it is set to 0 again")
 	case record == nil:
-		p.act(rule, Record{Target: seen.Target, Image: seen.State}, seen)
-	case record.woken(seen):
-		p.act(rule, *record, seen)
-	case record.changed(rule), record.Phase == Restoring:
+		d.act(Record{Target: d.seen.Target, Image: d.seen.State})
+	case record.woken(d.seen):
+		d.act(*record)
+	case record.changed(d.rule), record.Phase == Restoring:
 		next := *record
-		next.Image = record.goal(seen.State) // what was edited by hand is not overwritten later either
-		p.act(rule, next, seen)
+		next.Image = record.goal(d.seen.State) // what was edited by hand is not overwritten later either
+		d.act(next)
 	default:
-		p.keep(rule, *record, seen)
+		d.keep(*record)
 	}
 }
 
@@ -142,61 +184,57 @@ func (r Record) woken(seen Seen) bool {
 }
 
 // act begins what the rule asks for; r has the image.
-func (p *Plan) act(rule Rule, r Record, seen Seen) {
-	r.Action, r.Phase, r.Tries = rule.Action, Acting, 0
-	r.Set = rule.want(r.Image, seen.Asleep)
-	if p.held(r.Set, seen) {
+func (d *decision) act(r Record) {
+	r.Action, r.Phase, r.Tries, r.Written = d.rule.Action, Acting, 0, time.Time{}
+	r.Set = d.rule.want(r.Image, d.seen.Asleep)
+	if d.held(r.Set) {
 		return
 	}
-	if len(writes(seen.State, r.Set)) == 0 {
+	d.sayOutside(r)
+	steps := writes(d.seen.State, r.Set)
+	if len(steps) == 0 {
 		r.Phase = Acted
-		p.do(Save(r))
-		p.sayOutside(rule, r)
+		d.do(Save(r))
 		return
 	}
-	p.do(Save(r)) // before the first write: afterwards nobody knows what was there
-	p.write(r, seen)
-	p.sayOutside(rule, r)
-}
-
-// write does all of what is set. That it was done is counted at the end, so that what the
-// API server refuses is tried for as long as it does.
-func (p *Plan) write(r Record, seen Seen) {
-	p.do(writes(seen.State, r.Set)...)
-	r.Tries++
-	p.do(Save(r))
+	d.do(Save(r)) // before the first write: afterwards nobody knows what was there
+	d.do(steps...)
+	d.count(r)
 }
 
 // keep is for what was begun by the rule as it is.
-func (p *Plan) keep(rule Rule, r Record, seen Seen) {
-	if r.Phase == Acting && r.Tries < mostTries && len(writes(seen.State, r.Set)) > 0 {
-		if !p.held(r.Set, seen) {
-			p.write(r, seen)
-			p.sayOutside(rule, r)
+func (d *decision) keep(r Record) {
+	steps := writes(d.seen.State, r.Set)
+	switch {
+	case r.Phase == Acting && len(steps) > 0 && r.Tries < mostTries:
+		if d.held(r.Set) {
+			return
 		}
+		d.sayOutside(r)
+		d.do(steps...)
+		d.count(r)
 		return
-	}
-	if r.Phase == Acting {
+	case r.Phase == Acting && (len(steps) > 0 || r.settled(d.now)):
 		r.Phase = Acted
-		p.do(Save(r))
+		d.do(Save(r))
 	}
-	p.sayOutside(rule, r)
-	p.sayEdited(edits(r.Set, seen.State))
+	d.sayOutside(r)
+	d.sayEdited(r)
 }
 
-func (p *Plan) sayOutside(rule Rule, r Record) {
-	switch rule.Action {
+func (d *decision) sayOutside(r Record) {
+	switch r.Action {
 	case Pause:
-		p.say(Paused, fmt.Sprintf("outside its windows: paused from %d replicas", r.Image.Replicas))
+		d.say(Paused, fmt.Sprintf("outside its windows: paused from %d replicas", r.Image.Replicas))
 	case Scale:
-		p.say(Scaled, fmt.Sprintf("outside its windows: scaled to %d replicas from %d", rule.Replicas, r.Image.Replicas))
+		d.say(Scaled, fmt.Sprintf("outside its windows: scaled to %d replicas from %d", r.Set.Replicas, r.Image.Replicas))
 	case Stop:
-		p.say(Stopped, fmt.Sprintf("outside its windows: stopped from %d replicas, and not started again by the next window", r.Image.Replicas))
+		d.say(Stopped, fmt.Sprintf("outside its windows: stopped from %d replicas, and not started again by the next window", r.Image.Replicas))
 	}
 }
 
-func (p *Plan) sayEdited(edits string) {
-	if edits != "" {
-		p.say(EditedByHand, "changed by others, and left so: "+edits)
+func (d *decision) sayEdited(r Record) {
+	if edits := edits(r.Set, d.seen.State); edits != "" {
+		d.say(EditedByHand, "changed by others, and left so: "+edits)
 	}
 }

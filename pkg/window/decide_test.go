@@ -19,6 +19,12 @@ func TestDecide(t *testing.T) {
 		r.Phase, r.Tries = phase, tries
 		return r
 	}
+	written := func(r Record, tries int, at time.Time) Record {
+		r.Tries, r.Written = tries, at
+		return r
+	}
+	rested := Record{Target: "uid", Action: Pause, Image: withKEDA(7, ""), Set: withKEDA(0, "0"), Phase: Restoring}
+	ago := func(now time.Time, seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 	restoring := func(r Record, goal State) Save {
 		r.Phase, r.Image = Restoring, goal
 		return Save(r)
@@ -45,19 +51,19 @@ func TestDecide(t *testing.T) {
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: scaled(7), Set: scaled(0), Phase: Acting},
 				SetReplicas(0),
-				Save{Target: "uid", Action: Pause, Image: scaled(7), Set: scaled(0), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Pause, Image: scaled(7), Set: scaled(0), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"pause: an HPA is inert at 0 and keeps its bounds": {
 			rule: pause, seen: Seen{State: withHPA(7, 3, 10)}, now: night, says: []Reason{Paused},
-			steps: []Step{Save(at(paused, Acting, 0)), SetReplicas(0), Save(at(paused, Acting, 1))},
+			steps: []Step{Save(at(paused, Acting, 0)), SetReplicas(0), Save(written(at(paused, Acting, 0), 1, night))},
 		},
 		"pause: an HPA that may go to 0 is not left at it": {
 			rule: pause, seen: Seen{State: withHPA(7, 0, 10)}, now: night, says: []Reason{Paused},
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: withHPA(7, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting},
 				SetReplicas(0), SetHPA{1, 10},
-				Save{Target: "uid", Action: Pause, Image: withHPA(7, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Pause, Image: withHPA(7, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"pause: an HPA that has gone to 0 by itself is left alone": {
@@ -68,7 +74,7 @@ func TestDecide(t *testing.T) {
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: asleep(withHPA(0, 0, 10)), Phase: Acting},
 				SetReplicas(0),
-				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: asleep(withHPA(0, 0, 10)), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: asleep(withHPA(0, 0, 10)), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"pause: what that HPA woke is paused again, for good": {
@@ -78,7 +84,7 @@ func TestDecide(t *testing.T) {
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: withHPA(0, 1, 10), Phase: Acting},
 				SetReplicas(0), SetHPA{1, 10},
-				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Pause, Image: asleep(withHPA(3, 0, 10)), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"pause: KEDA is pinned, and the HPA that it made is its own": {
@@ -86,7 +92,7 @@ func TestDecide(t *testing.T) {
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: withKEDA(7, ""), Set: withKEDA(0, "0"), Phase: Acting},
 				SetKEDA("0"), SetReplicas(0),
-				Save{Target: "uid", Action: Pause, Image: withKEDA(7, ""), Set: withKEDA(0, "0"), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Pause, Image: withKEDA(7, ""), Set: withKEDA(0, "0"), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"pause: what has 0 replicas already": {
@@ -95,15 +101,27 @@ func TestDecide(t *testing.T) {
 		},
 		"scale: pinned, then scaled": {
 			rule: scale, seen: Seen{State: withHPA(7, 3, 10)}, now: night, says: []Reason{Scaled},
-			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(at(pinned, Acting, 1))},
+			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(written(at(pinned, Acting, 0), 1, night))},
 		},
 		"set, and seen so": {
 			rule: scale, record: new(at(pinned, Acting, 1)), seen: Seen{State: withHPA(2, 2, 2)}, now: night, says: []Reason{Scaled},
 			steps: []Step{Save(at(pinned, Acted, 1))},
 		},
+		"set, and seen so too soon": {
+			rule: scale, record: new(written(at(pinned, Acting, 0), 1, ago(night, 44))), seen: Seen{State: withHPA(2, 2, 2)}, now: night,
+			says: []Reason{Scaled},
+		},
+		"set, and seen so late enough": {
+			rule: scale, record: new(written(at(pinned, Acting, 0), 1, ago(night, 45))), seen: Seen{State: withHPA(2, 2, 2)}, now: night,
+			says: []Reason{Scaled}, steps: []Step{Save(written(pinned, 1, ago(night, 45)))},
+		},
+		"set, and the clock was set back since": {
+			rule: scale, record: new(written(at(pinned, Acting, 0), 1, ago(night, -60))), seen: Seen{State: withHPA(2, 2, 2)}, now: night,
+			says: []Reason{Scaled}, steps: []Step{Save(written(pinned, 1, ago(night, -60)))},
+		},
 		"set, and an HPA has written over it once more": {
 			rule: pause, record: new(at(paused, Acting, 1)), seen: Seen{State: withHPA(8, 3, 10)}, now: night, says: []Reason{Paused},
-			steps: []Step{SetReplicas(0), Save(at(paused, Acting, 2))},
+			steps: []Step{SetReplicas(0), Save(written(at(paused, Acting, 0), 2, night))},
 		},
 		"set three times, and still not so": {
 			rule: pause, record: new(at(paused, Acting, 3)), seen: Seen{State: withHPA(8, 3, 10)}, now: night, says: []Reason{Paused, EditedByHand},
@@ -111,7 +129,7 @@ func TestDecide(t *testing.T) {
 		},
 		"died before it had written": {
 			rule: pause, record: new(at(paused, Acting, 0)), seen: Seen{State: withHPA(7, 3, 10)}, now: night, says: []Reason{Paused},
-			steps: []Step{SetReplicas(0), Save(at(paused, Acting, 1))},
+			steps: []Step{SetReplicas(0), Save(written(at(paused, Acting, 0), 1, night))},
 		},
 		"all is as it was set": {
 			rule: pause, record: &paused, seen: Seen{State: withHPA(0, 3, 10)}, now: night, says: []Reason{Paused},
@@ -135,7 +153,32 @@ func TestDecide(t *testing.T) {
 			seen:   Seen{State: withKEDA(0, "0")}, now: day, says: []Reason{Restored},
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: withKEDA(7, "4"), Set: withKEDA(0, "0"), Phase: Restoring},
-				SetKEDA("4"), SetReplicas(7), Forget{},
+				SetKEDA("4"), SetReplicas(7),
+				Save{Target: "uid", Action: Pause, Image: withKEDA(7, "4"), Set: withKEDA(0, "0"), Phase: Restoring, Tries: 1, Written: day},
+			},
+		},
+		"restored, and KEDA has set its old number once more": {
+			rule: pause, record: new(written(rested, 1, ago(day, 10))), seen: Seen{State: withKEDA(0, "")}, now: day, says: []Reason{Restored},
+			steps: []Step{SetReplicas(7), Save(written(rested, 2, day))},
+		},
+		"restored, and KEDA may still": {
+			rule: pause, record: new(written(rested, 1, ago(day, 10))), seen: Seen{State: withKEDA(7, "")}, now: day, says: []Reason{Restored},
+		},
+		"restored, and KEDA has made more of it": {
+			rule: pause, record: new(written(rested, 1, ago(day, 60))), seen: Seen{State: withKEDA(8, "")}, now: day, says: []Reason{Restored},
+			steps: []Step{Forget{}},
+		},
+		"restored three times, and KEDA will not have it": {
+			rule: pause, record: new(written(rested, 3, ago(day, 10))), seen: Seen{State: withKEDA(1, "")}, now: day, says: []Reason{Restored},
+			steps: []Step{Forget{}},
+		},
+		"died while restoring fewer, with KEDA": {
+			rule:   scale,
+			record: &Record{Target: "uid", Action: Scale, Image: withKEDA(1, ""), Set: withKEDA(2, "2"), Phase: Restoring},
+			seen:   Seen{State: withKEDA(2, "")}, now: day, says: []Reason{Restored},
+			steps: []Step{
+				SetReplicas(1),
+				Save{Target: "uid", Action: Scale, Image: withKEDA(1, ""), Set: withKEDA(2, "2"), Phase: Restoring, Tries: 1, Written: day},
 			},
 		},
 		"inside again before anything was written": {
@@ -152,7 +195,7 @@ func TestDecide(t *testing.T) {
 		},
 		"outside again while restoring": {
 			rule: scale, record: new(at(pinned, Restoring, 1)), seen: Seen{State: withHPA(3, 3, 10)}, now: night, says: []Reason{Scaled},
-			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(at(pinned, Acting, 1))},
+			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(written(at(pinned, Acting, 0), 1, night))},
 		},
 		"inside again: what was edited stays, the rest is restored": {
 			rule: scale, record: &pinned, seen: Seen{State: withHPA(5, 2, 2)}, now: day, says: []Reason{Restored, EditedByHand},
@@ -190,7 +233,7 @@ func TestDecide(t *testing.T) {
 		},
 		"pause turned into scale at night: the image stays": {
 			rule: scale, record: &paused, seen: Seen{State: withHPA(0, 3, 10)}, now: night, says: []Reason{Scaled},
-			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(at(pinned, Acting, 1))},
+			steps: []Step{Save(at(pinned, Acting, 0)), SetHPA{2, 2}, SetReplicas(2), Save(written(at(pinned, Acting, 0), 1, night))},
 		},
 		"pause turned into stop at night: nothing to write": {
 			rule: stop, record: &paused, seen: Seen{State: withHPA(0, 3, 10)}, now: night, says: []Reason{Stopped},
@@ -201,12 +244,20 @@ func TestDecide(t *testing.T) {
 			steps: []Step{
 				Save{Target: "uid", Action: Scale, Image: withHPA(5, 4, 10), Set: withHPA(2, 2, 2), Phase: Acting},
 				SetHPA{2, 2}, SetReplicas(2),
-				Save{Target: "uid", Action: Scale, Image: withHPA(5, 4, 10), Set: withHPA(2, 2, 2), Phase: Acting, Tries: 1},
+				Save{Target: "uid", Action: Scale, Image: withHPA(5, 4, 10), Set: withHPA(2, 2, 2), Phase: Acting, Tries: 1, Written: night},
 			},
 		},
 		"inactive: pause still pauses": {
 			rule: pause, seen: Seen{State: withHPA(7, 3, 10), TenantInactive: true}, now: night, says: []Reason{Paused},
-			steps: []Step{Save(at(paused, Acting, 0)), SetReplicas(0), Save(at(paused, Acting, 1))},
+			steps: []Step{Save(at(paused, Acting, 0)), SetReplicas(0), Save(written(at(paused, Acting, 0), 1, night))},
+		},
+		"inactive: a minimum of 1 adds nothing to 0": {
+			rule: pause, seen: Seen{State: withHPA(0, 0, 10), TenantInactive: true}, now: night, says: []Reason{Paused},
+			steps: []Step{
+				Save{Target: "uid", Action: Pause, Image: withHPA(0, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting},
+				SetHPA{1, 10},
+				Save{Target: "uid", Action: Pause, Image: withHPA(0, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1, Written: night},
+			},
 		},
 		"inactive: not scaled up": {
 			rule: scale, seen: Seen{State: scaled(1), TenantInactive: true}, now: night, says: []Reason{TenantInactive},
@@ -248,6 +299,9 @@ func TestDecide(t *testing.T) {
 			rule: pause, record: &paused, seen: Seen{State: withHPA(0, 3, 10), Contest: Contest{Older: "a/b"}}, now: night,
 			says:  []Reason{TargetTaken, Restored},
 			steps: []Step{restoring(paused, withHPA(7, 3, 10)), SetReplicas(7), Forget{}},
+		},
+		"a younger group holds what this one has begun": {
+			rule: pause, record: &paused, seen: Seen{State: withHPA(0, 3, 10), Contest: Contest{Holder: "a/b"}}, now: night, says: []Reason{Paused},
 		},
 		"a younger group has not let go": {
 			rule: pause, seen: Seen{State: scaled(0), Contest: Contest{Holder: "a/b"}}, now: night, says: []Reason{TargetBusy},

@@ -36,7 +36,7 @@
 // was missed, repeated or interrupted between two steps, or a clock that was set back,
 // changes nothing about the end.
 //
-//	(no record) --closed--> acting --seen as it was set--> acted
+//	(no record) --closed--> acting --seen as it was set--> acted     (45 s after it was written)
 //	                           `------- open --------------- |
 //	                                                         v
 //	                        (no record) <--all is written-- restoring
@@ -54,8 +54,9 @@
 //   - A KEDA ScaledObject is pinned with its annotation paused-replicas. The HPA that
 //     KEDA makes is KEDA's and is not touched.
 //   - An HPA can write once more what it had worked out before, over what was just
-//     set, since it retries on conflict. So what is set counts as done once it has been
-//     seen so, and is written up to three times.
+//     set, since it retries on conflict. So what is set counts as done once it is seen so
+//     45 s after, and until then is written up to three times. What is restored where
+//     there is KEDA, which may set the number once more that it was pinned to, likewise.
 //   - Whoever edits by hand after that is not fought: what they changed is left alone,
 //     when the schedule opens too, and the rest is restored. What is pinned to its number
 //     by an autoscaler the autoscaler puts back, as it always does.

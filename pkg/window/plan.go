@@ -59,9 +59,3 @@ type Condition struct {
 	Reason  Reason
 	Message string
 }
-
-func (p *Plan) do(steps ...Step) { p.Steps = append(p.Steps, steps...) }
-
-func (p *Plan) say(reason Reason, message string) {
-	p.Conditions = append(p.Conditions, Condition{reason, message})
-}

@@ -190,6 +190,10 @@ func TestSchedule(t *testing.T) {
 			windows: []Window{{Start: "0 0 29 2 *", End: "0 12 29 2 *"}},
 			at:      "2026-06-05 12:00", want: []string{"never"},
 		},
+		"cron: open since the last 29 February": {
+			windows: []Window{{Start: "0 12 29 2 *", End: "0 0 29 2 *"}},
+			at:      "2026-06-05 12:00", open: true, want: []string{"never"},
+		},
 		"cron: open where both come at once": {
 			windows: []Window{{Start: "0 8 * * *", End: "0 8 * * *"}},
 			at:      "2026-06-05 08:00", open: true, want: []string{"never"},

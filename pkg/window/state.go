@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // State is all of a target that a window may change.
@@ -42,7 +43,15 @@ type Record struct {
 	Image  State // before
 	Set    State // what was, or is being, set; Asleep: as it was then
 	Phase  Phase
-	Tries  int // how often all of Set was written while Acting
+	Tries  int // how often all of it was written in this phase
+	// Written is when that was last; zero: never.
+	Written time.Time
+}
+
+// settled says whether whoever had worked something out before the last write has had
+// the time to do it. A clock that was set back is not waited for.
+func (r Record) settled(now time.Time) bool {
+	return now.Before(r.Written) || now.Sub(r.Written) >= settling
 }
 
 // want returns what the rule makes of a target that was as in image.

@@ -18,7 +18,6 @@ func shown(at time.Time, zone *time.Location) time.Time {
 // time. If it skips wall, both are when the skip ends.
 func moments(wall time.Time, zone *time.Location) (first, last time.Time) {
 	var skipped time.Time
-	past := true // whether wall would come after the end of the period before
 	for at := wall.Add(-farthest); ; {
 		start, end := at.In(zone).ZoneBounds()
 		_, offset := at.In(zone).Zone()
@@ -26,7 +25,7 @@ func moments(wall time.Time, zone *time.Location) (first, last time.Time) {
 		early := !start.IsZero() && moment.Before(start)
 		late := !end.IsZero() && !moment.Before(end)
 		switch {
-		case early && past:
+		case early && skipped.IsZero():
 			skipped = start.UTC()
 		case !early && !late && first.IsZero():
 			first, last = moment, moment
@@ -36,7 +35,7 @@ func moments(wall time.Time, zone *time.Location) (first, last time.Time) {
 		if end.IsZero() || end.After(wall.Add(farthest)) {
 			break
 		}
-		past, at = late, end
+		at = end
 	}
 	if first.IsZero() {
 		return skipped, skipped
