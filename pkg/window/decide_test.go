@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 		},
 		"inside again after half of it was": {
 			rule: scale, record: new(at(pinned, Acting, 0)), seen: Seen{State: withHPA(7, 2, 2)}, now: day, says: []Reason{Restored},
-			steps: []Step{restoring(at(pinned, Acting, 0), withHPA(7, 3, 10)), SetHPA{3, 10}, Forget{}},
+			steps: []Step{restoring(at(pinned, Acting, 0), withHPA(7, 3, 10)), SetHPA{3, 10}, SetReplicas(7), Forget{}},
 		},
 		"died while restoring: what the HPA made of it is no edit": {
 			rule: scale, record: new(at(pinned, Restoring, 1)), seen: Seen{State: withHPA(3, 3, 10)}, now: day, says: []Reason{Restored},
@@ -199,7 +199,7 @@ func TestDecide(t *testing.T) {
 		},
 		"inside again: what was edited stays, the rest is restored": {
 			rule: scale, record: &pinned, seen: Seen{State: withHPA(5, 2, 2)}, now: day, says: []Reason{Restored, EditedByHand},
-			steps: []Step{restoring(pinned, withHPA(5, 3, 10)), SetHPA{3, 10}, Forget{}},
+			steps: []Step{restoring(pinned, withHPA(5, 3, 10)), SetHPA{3, 10}, SetReplicas(5), Forget{}},
 		},
 		"inside again: edited bounds stay": {
 			rule: pause, record: &paused, seen: Seen{State: withHPA(0, 5, 20)}, now: day, says: []Reason{Restored, EditedByHand},
@@ -255,7 +255,7 @@ func TestDecide(t *testing.T) {
 			rule: pause, seen: Seen{State: withHPA(0, 0, 10), TenantInactive: true}, now: night, says: []Reason{Paused},
 			steps: []Step{
 				Save{Target: "uid", Action: Pause, Image: withHPA(0, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting},
-				SetHPA{1, 10},
+				SetReplicas(0), SetHPA{1, 10},
 				Save{Target: "uid", Action: Pause, Image: withHPA(0, 0, 10), Set: withHPA(0, 1, 10), Phase: Acting, Tries: 1, Written: night},
 			},
 		},

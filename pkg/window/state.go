@@ -74,8 +74,9 @@ func (r Rule) want(image State, asleep bool) State {
 
 // writes returns the steps that make seen be like want. Who would pull the replicas back
 // comes before them; only where they become 0 the HPA comes after, since it does nothing
-// then, while its bounds might add some before. One that is not there has nothing to be
-// set.
+// then, while its bounds might add some before. With any of them the replicas are written
+// too: it may have changed them since they were seen. One that is not there has nothing to
+// be set.
 func writes(seen, want State) []Step {
 	var steps, hpa, replicas []Step
 	if seen.KEDA != nil && want.KEDA != nil && *seen.KEDA != *want.KEDA {
@@ -84,7 +85,7 @@ func writes(seen, want State) []Step {
 	if seen.HPA != nil && want.HPA != nil && *seen.HPA != *want.HPA {
 		hpa = append(hpa, SetHPA(*want.HPA))
 	}
-	if seen.Replicas != want.Replicas {
+	if seen.Replicas != want.Replicas || len(steps)+len(hpa) > 0 {
 		replicas = append(replicas, SetReplicas(want.Replicas))
 	}
 	if want.Replicas == 0 {
