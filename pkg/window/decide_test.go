@@ -168,6 +168,14 @@ func TestDecide(t *testing.T) {
 			rule: pause, record: new(written(rested, 1, ago(day, 60))), seen: Seen{State: withKEDA(8, "")}, now: day, says: []Reason{Restored},
 			steps: []Step{Forget{}},
 		},
+		"restored, and someone has put the old number back": {
+			rule: pause, record: new(written(rested, 1, ago(day, 10))), seen: Seen{State: withKEDA(7, "0")}, now: day, says: []Reason{Restored},
+			steps: []Step{SetKEDA(""), SetReplicas(7), Save(written(rested, 2, day))},
+		},
+		"restoring counts anew": {
+			rule: pause, record: new(written(at(rested, Acted, 0), 3, ago(day, 900))), seen: Seen{State: withKEDA(0, "0")}, now: day, says: []Reason{Restored},
+			steps: []Step{Save(rested), SetKEDA(""), SetReplicas(7), Save(written(rested, 1, day))},
+		},
 		"restored three times, and KEDA will not have it": {
 			rule: pause, record: new(written(rested, 3, ago(day, 10))), seen: Seen{State: withKEDA(1, "")}, now: day, says: []Reason{Restored},
 			steps: []Step{Forget{}},
@@ -274,6 +282,10 @@ func TestDecide(t *testing.T) {
 		},
 		"inactive: no minimum that wakes": {
 			rule: scale, record: &pinned, seen: Seen{State: withHPA(1, 2, 2), TenantInactive: true}, now: day, says: []Reason{TenantInactive},
+		},
+		"inactive: a minimum that is there already wakes nothing": {
+			rule: scale, record: new(at(pinned, Acting, 0)), seen: Seen{State: withHPA(7, 2, 2), TenantInactive: true}, now: day, says: []Reason{Restored},
+			steps: []Step{restoring(at(pinned, Acting, 0), withHPA(7, 3, 10)), SetHPA{3, 10}, SetReplicas(7), Forget{}},
 		},
 		"inactive: what takes replicas away is restored": {
 			rule:   scale,

@@ -31,10 +31,11 @@
 //
 // The image of before is taken once, when the schedule closes, and is kept until it
 // has been restored: edits of the rule in the meantime change what is set, never what
-// is saved. A rule that was edited to do something else does it, whatever else was done
-// to the target before; with other windows only, it is restored as soon as one is open. Everything goes by what the state is, not by what has happened: a pass that
-// was missed, repeated or interrupted between two steps, or a clock that was set back,
-// changes nothing about the end.
+// is saved. A rule that was edited to do something else does it, whatever was done to
+// the target by hand before; with other windows only, it is restored as soon as one is
+// open. Everything goes by what the state is, not by what has happened: a pass that was
+// missed, repeated or interrupted between two steps, or a clock that was set back, changes
+// nothing about the end.
 //
 //	(no record) --closed--> acting --seen as it was set--> acted     (45 s after it was written)
 //	                           `------- open --------------- |
@@ -60,6 +61,9 @@
 //   - Whoever edits by hand after that is not fought: what they changed is left alone,
 //     when the schedule opens too, and the rest is restored. What is pinned to its number
 //     by an autoscaler the autoscaler puts back, as it always does.
+//
+// What stop has pinned stays pinned, since an autoscaler that is let go might start the
+// service; whoever starts it by hand takes the pin off too.
 //
 // A target that was deleted and made anew is another one: what was saved of the old is
 // forgotten. For a tenant that is inactive nothing is done that adds replicas; all is
