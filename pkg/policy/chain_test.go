@@ -184,3 +184,12 @@ func moreChecks(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
+
+// atLeast is how many of so many there are in a run that is short: rapid makes a fifth
+// of the checks then.
+func atLeast(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
