@@ -37,7 +37,7 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 		Codec: controller.Codec{
 			Bound: codec.Bound, Manifest: codec.Manifest, Allocation: codec.EncodeClaim, Claim: codec.DecodeClaim,
 			Asking: func(pod *corev1.Pod) (preempt.Asker, bool) {
-				return codec.AskingWith(pod, cfg.settings, volumes.Anywhere)
+				return codec.Asking(pod, cfg.settings, volumes.Anywhere)
 			},
 		},
 		Base: func() preempt.World {

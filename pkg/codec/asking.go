@@ -14,14 +14,9 @@ import (
 )
 
 // Asking reads a pod of ours that kube-scheduler has found no node for; false of any
-// other.
-func Asking(pod *corev1.Pod, s policy.Settings) (preempt.Asker, bool) {
-	return AskingWith(pod, s, func(string, string) bool { return false })
-}
-
-// AskingWith is Asking for who knows of volumes: anywhere reports of a claim for one,
-// by namespace and name, that it binds its pod to no node.
-func AskingWith(pod *corev1.Pod, s policy.Settings, anywhere func(namespace, claim string) bool) (preempt.Asker, bool) {
+// other. Anywhere reports of a claim for a volume, by namespace and name, that it binds
+// its pod to no node.
+func Asking(pod *corev1.Pod, s policy.Settings, anywhere func(namespace, claim string) bool) (preempt.Asker, bool) {
 	if !refused(pod) {
 		return preempt.Asker{}, false
 	}

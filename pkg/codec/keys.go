@@ -79,6 +79,9 @@ const (
 	BoundByValue = "heteroflow"
 )
 
+// AnnotationSuspendedBy on a Job names the Preemption by which it was suspended.
+const AnnotationSuspendedBy = own + "suspended-by"
+
 // TenantLabel on a namespace says which Tenant claims it, on a node for which
 // tenant it is kept.
 const TenantLabel = own + "tenant"

@@ -40,7 +40,7 @@ func describe(p *preempt.Pod, pod *corev1.Pod) {
 	p.Ours = placedByUs(pod)
 	p.System = system(pod)
 	p.Lineage = lineage(pod)
-	p.Grace = grace(pod)
+	p.Grace = Grace(pod)
 	p.Phase, p.Since = phase(pod)
 	owner := metav1.GetControllerOfNoCopy(pod)
 	p.Bare = owner == nil
@@ -137,9 +137,21 @@ func suspends(pod *corev1.Pod) *metav1.OwnerReference {
 	return owner
 }
 
-// grace is how long the pod's containers have to end.
-func grace(pod *corev1.Pod) time.Duration {
-	return time.Duration(or(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)) * time.Second
+// mostGrace bounds what an author can write as a grace period. Past 290 years
+// the sum would wrap, and the cards look free at once.
+const mostGrace = 365 * 24 * time.Hour
+
+// Grace is how long the kubelet gives the pod's containers to stop: what the
+// pod asks for, or what the deletion did if that is longer.
+func Grace(pod *corev1.Pod) time.Duration {
+	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
+		seconds = *s
+	}
+	if s := pod.DeletionGracePeriodSeconds; s != nil {
+		seconds = max(seconds, *s)
+	}
+	return time.Duration(min(max(seconds, 0), int64(mostGrace/time.Second))) * time.Second
 }
 
 // phase tells whether any container has been started, and since when the longest

@@ -196,23 +196,6 @@ func (b *Books) podGone(pod *corev1.Pod, certain bool) {
 	default:
 		// What was not bound when it was last seen may have been bound since:
 		// then the ledger has it, and else Linger does nothing.
-		b.Ledger.Linger(id, b.Now().Add(grace(pod)+b.Linger))
+		b.Ledger.Linger(id, b.Now().Add(codec.Grace(pod)+b.Linger))
 	}
-}
-
-// mostGrace bounds what an author can write as a grace period. Past 290 years
-// the sum would wrap, and the cards look free at once.
-const mostGrace = 365 * 24 * time.Hour
-
-// grace is how long the kubelet gives the pod's containers to stop: what the
-// pod asks for, or what the deletion did if that is longer.
-func grace(pod *corev1.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		seconds = *s
-	}
-	if s := pod.DeletionGracePeriodSeconds; s != nil {
-		seconds = max(seconds, *s)
-	}
-	return time.Duration(min(max(seconds, 0), int64(mostGrace/time.Second))) * time.Second
 }

@@ -48,7 +48,7 @@ type podRead struct {
 func readPod(pod *corev1.Pod) podRead {
 	r := podRead{
 		Placement: codec.Placement(pod), Active: codec.Active(pod), Ended: codec.Ended(pod), Ours: codec.Ours(pod),
-		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: grace(pod), Version: pod.ResourceVersion,
+		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: codec.Grace(pod), Version: pod.ResourceVersion,
 	}
 	r.Epoch, _ = codec.BoundIn(pod)
 	r.Doubt = fmt.Sprint(codec.Doubt(pod))
@@ -61,7 +61,7 @@ func readPod(pod *corev1.Pod) podRead {
 		r.Bound = codec.Bound(pod)
 		return r // what it wished for is not read any more
 	}
-	r.Asker, r.Asks = codec.Asking(pod, policy.Default())
+	r.Asker, r.Asks = codec.Asking(pod, policy.Default(), nowhere)
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled {
 			r.Refused = c.LastTransitionTime
@@ -422,3 +422,6 @@ func richNode(name, inventory string) *corev1.Node {
 	node.Status.Conditions = slices.Insert(node.Status.Conditions, 0, corev1.NodeCondition{Type: corev1.NodeDiskPressure, Status: corev1.ConditionFalse})
 	return node
 }
+
+// nowhere knows of no volume that any node can have.
+func nowhere(string, string) bool { return false }
