@@ -18,7 +18,7 @@ import (
 )
 
 // name is what the program calls itself, and the schedulerName of our pods.
-const name = "heteroflow-scheduler"
+const name = codec.SchedulerName
 
 // config is what the flags and the files that they name say.
 type config struct {

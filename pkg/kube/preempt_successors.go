@@ -30,11 +30,8 @@ func owed(object any) ([]string, error) {
 
 // unmet reports whether the victim has been asked to go and has no successor.
 func unmet(p *v1alpha1.Preemption, victim int) bool {
-	if victim >= len(p.Status.Victims) {
-		return false
-	}
-	v := &p.Status.Victims[victim]
-	return (v.State == v1alpha1.VictimEvicting || v.State == v1alpha1.VictimGone) && v.Successor == ""
+	state := p.VictimState(victim)
+	return (state == v1alpha1.VictimEvicting || state == v1alpha1.VictimGone) && p.Status.Victims[victim].Successor == ""
 }
 
 // Succeeds reports whether a new pod of the owner is one that was ended for another,

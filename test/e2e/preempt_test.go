@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -423,12 +422,9 @@ func (s *scene) suspendsAJob() {
 // job makes a Job of two pods.
 func (s *scene) job(pod *corev1.Pod) string {
 	s.Helper()
-	two := int32(2)
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": pod.Name}, Annotations: pod.Annotations}, Spec: pod.Spec}
-	_, err := s.Client.BatchV1().Jobs(s.ns).Create(s.ctx, &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
-		Spec:       batchv1.JobSpec{Parallelism: &two, Completions: &two, Template: template},
-	}, metav1.CreateOptions{})
+	job := jobOf(2, pod.Name)
+	job.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": pod.Name}, Annotations: pod.Annotations}, Spec: pod.Spec}
+	_, err := s.Client.BatchV1().Jobs(s.ns).Create(s.ctx, job, metav1.CreateOptions{})
 	s.must("create job", err)
 	return pod.Name
 }

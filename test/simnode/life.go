@@ -46,16 +46,25 @@ func next(pod *corev1.Pod, started, now time.Time) (step, error) {
 
 // start starts the containers, or waits as long as their images take.
 func start(pod *corev1.Pod, now time.Time) (step, error) {
-	if text := pod.Annotations[StartAfter]; text != "" {
-		d, err := time.ParseDuration(text)
+	if pod.Annotations[StartAfter] != "" {
+		d, err := duration(pod, StartAfter)
 		if err != nil {
-			return step{}, fmt.Errorf("%s: %w", StartAfter, err)
+			return step{}, err
 		}
 		if left := boundAt(pod).Add(d).Sub(now); left > 0 {
 			return step{wait: left}, nil
 		}
 	}
 	return step{status: running(pod, now)}, nil
+}
+
+// duration reads an annotation that is one.
+func duration(pod *corev1.Pod, key string) (time.Duration, error) {
+	d, err := time.ParseDuration(pod.Annotations[key])
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", key, err)
+	}
+	return d, nil
 }
 
 func boundAt(pod *corev1.Pod) time.Time {
@@ -95,13 +104,12 @@ func stop(pod *corev1.Pod, now time.Time) (step, error) {
 
 // stopping is how much longer the containers take to stop.
 func stopping(pod *corev1.Pod, now time.Time) (left time.Duration, err error) {
-	text := pod.Annotations[StopAfter]
-	if text == "" || pod.DeletionGracePeriodSeconds == nil {
+	if pod.Annotations[StopAfter] == "" || pod.DeletionGracePeriodSeconds == nil {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
+	d, err := duration(pod, StopAfter)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", StopAfter, err)
+		return 0, err
 	}
 	grace := time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 	return pod.DeletionTimestamp.Add(min(d, grace) - grace).Sub(now), nil
@@ -114,9 +122,9 @@ func end(pod *corev1.Pod, started, now time.Time) (step, error) {
 		return step{}, nil
 	}
 	if runFor != "" {
-		d, err := time.ParseDuration(runFor)
+		d, err := duration(pod, RunFor)
 		if err != nil {
-			return step{}, fmt.Errorf("%s: %w", RunFor, err)
+			return step{}, err
 		}
 		if left := started.Add(d).Sub(now); left > 0 {
 			return step{wait: left}, nil

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"heteroflow.io/heteroflow/pkg/codec"
 )
 
 // wire is the other end of the connection: it keeps what was sent, and answers.
@@ -78,10 +80,10 @@ func TestRequestsAreOfOneVersion(t *testing.T) {
 		"kill": {func(p PodAPI, _ JobAPI) error { return p.Kill(t.Context(), pod) },
 			`DELETE /api/v1/namespaces/ns/pods/v {"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"preconditions":{"uid":"u1"}}`},
 		"suspend": {func(_ PodAPI, j JobAPI) error {
-			return j.Suspend(t.Context(), job, true, map[string]any{annotationSuspended: "p"})
+			return j.Suspend(t.Context(), job, true, map[string]any{codec.AnnotationSuspendedBy: "p"})
 		}, `PATCH /apis/batch/v1/namespaces/ns/jobs/j {"metadata":{"annotations":{"heteroflow.io/suspended-by":"p"},"resourceVersion":"8","uid":"uj"},"spec":{"suspend":true}}`},
 		"resume": {func(_ PodAPI, j JobAPI) error {
-			return j.Suspend(t.Context(), job, false, map[string]any{annotationSuspended: nil})
+			return j.Suspend(t.Context(), job, false, map[string]any{codec.AnnotationSuspendedBy: nil})
 		}, `PATCH /apis/batch/v1/namespaces/ns/jobs/j {"metadata":{"annotations":{"heteroflow.io/suspended-by":null},"resourceVersion":"8","uid":"uj"},"spec":{"suspend":false}}`},
 		"create": {func(p PodAPI, _ JobAPI) error {
 			_, err := p.Create(t.Context(), "ns", []byte(`{"metadata":{"name":"v"},"spec":{"containers":null}}`))

@@ -64,7 +64,7 @@ func (r *round) measure(before, after *v1alpha1.Preemption) {
 		r.Ended(after.Status.Phase, r.Now().Sub(after.CreationTimestamp.Time))
 	}
 	for i := range after.Status.Victims {
-		if after.Status.DrainingSince != nil && after.Status.Victims[i].State == v1alpha1.VictimSucceeded && stateOf(before, i) != v1alpha1.VictimSucceeded {
+		if after.Status.DrainingSince != nil && after.Status.Victims[i].State == v1alpha1.VictimSucceeded && before.VictimState(i) != v1alpha1.VictimSucceeded {
 			r.Meter.Disrupted(r.Now().Sub(after.Status.DrainingSince.Time))
 		}
 	}

@@ -112,23 +112,7 @@ const (
 
 // Run plans and carries out until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
-		changed := c.Changed() // before the round, or what comes during it would wait
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pace):
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		case <-tick.C:
-		}
-	}
+	return kube.Rounds(ctx, period, pace, c.Changed, c.round)
 }
 
 // round goes on with what has been begun, oldest first, and plans for those who wait.

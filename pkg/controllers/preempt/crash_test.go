@@ -184,7 +184,7 @@ func (w *world) meddle(rng *rand.Rand) {
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		if j := w.jobs[name].DeepCopy(); suspended(j) && rng.IntN(2) == 0 {
 			on := rng.IntN(2) == 0
-			delete(j.Annotations, annotationSuspended)
+			delete(j.Annotations, codec.AnnotationSuspendedBy)
 			j.ResourceVersion, j.Spec.Suspend = w.next(), &on
 			w.jobs[name] = j
 		}
@@ -252,7 +252,7 @@ func (w *world) final(t *testing.T, bare map[string]bool) {
 		}
 	}
 	for name, j := range w.jobs {
-		if j.Annotations[annotationSuspended] != "" {
+		if j.Annotations[codec.AnnotationSuspendedBy] != "" {
 			t.Errorf("Job %s is not resumed", name)
 		}
 	}

@@ -43,7 +43,7 @@ func (r *round) tell(before, after *v1alpha1.Preemption) {
 		r.say(who.Namespace, who.Name, who.UID, true, ReasonGivenUp, after.Name, fmt.Sprintf("no more pods are ended for it on node %s: %s", after.Spec.Node, after.Status.Message))
 	}
 	for i := range after.Status.Victims {
-		if stateOf(before, i) != stateOf(after, i) {
+		if before.VictimState(i) != after.VictimState(i) {
 			r.tellVictim(after, i)
 		}
 	}

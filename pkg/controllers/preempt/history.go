@@ -20,7 +20,7 @@ func history(all []*v1alpha1.Preemption) (h []preempt.Eviction) {
 			continue
 		}
 		for i := range p.Spec.Victims {
-			if s := stateOf(p, i); s == v1alpha1.VictimChosen || s == v1alpha1.VictimSpared {
+			if s := p.VictimState(i); s == v1alpha1.VictimChosen || s == v1alpha1.VictimSpared {
 				continue
 			}
 			v := &p.Spec.Victims[i]

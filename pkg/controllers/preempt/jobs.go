@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 )
 
 // resumePace is between two looks at one suspended Job, and between two Jobs that are
@@ -27,7 +28,7 @@ type job struct {
 // jobsDue reports whether p has a suspended Job that has not been looked at for a while.
 func (r *round) jobsDue(p *v1alpha1.Preemption) bool {
 	for i := range p.Spec.Victims {
-		if v := &p.Spec.Victims[i]; v.Mode == v1alpha1.VictimSuspend && stateOf(p, i) == v1alpha1.VictimGone && r.Now().Sub(r.memory.tried[v.UID]) >= resumePace {
+		if v := &p.Spec.Victims[i]; v.Mode == v1alpha1.VictimSuspend && p.VictimState(i) == v1alpha1.VictimGone && r.Now().Sub(r.memory.tried[v.UID]) >= resumePace {
 			return true
 		}
 	}
@@ -38,7 +39,7 @@ func (r *round) jobsDue(p *v1alpha1.Preemption) bool {
 func (r *round) lookAtJob(ctx context.Context, p *v1alpha1.Preemption, i int, v *victim, live bool, jobs map[types.UID]*job) error {
 	who := &p.Spec.Victims[i]
 	if !live {
-		v.suspended = stateOf(p, i) == v1alpha1.VictimGone // which has its own time to be looked at: jobsDue
+		v.suspended = p.VictimState(i) == v1alpha1.VictimGone // which has its own time to be looked at: jobsDue
 		return nil
 	}
 	j := jobs[who.Owner.UID]
@@ -49,7 +50,7 @@ func (r *round) lookAtJob(ctx context.Context, p *v1alpha1.Preemption, i int, v 
 		}
 		j, jobs[who.Owner.UID] = found, found
 	}
-	if stateOf(p, i) == v1alpha1.VictimGone {
+	if p.VictimState(i) == v1alpha1.VictimGone {
 		r.memory.tried[who.UID] = r.Now()
 	}
 	v.job, v.suspended, v.ownerGone, v.fits = j.Job, j.ours, j.over, j.fits
@@ -66,7 +67,7 @@ func (r *round) findJob(ctx context.Context, p *v1alpha1.Preemption, who *v1alph
 		return nil, err
 	}
 	j := &job{Job: found, over: finished(found)}
-	j.ours = !j.over && suspended(found) && found.Annotations[annotationSuspended] == p.Name
+	j.ours = !j.over && suspended(found) && found.Annotations[codec.AnnotationSuspendedBy] == p.Name
 	j.fits = j.ours && allGone(p, who.Owner.UID) && r.Now().Sub(r.memory.resumed) >= resumePace && r.Resume(found.Namespace, &found.Spec.Template, parallelism(found))
 	return j, nil
 }
@@ -74,7 +75,7 @@ func (r *round) findJob(ctx context.Context, p *v1alpha1.Preemption, who *v1alph
 // allGone reports whether no victim of that owner is still being ended.
 func allGone(p *v1alpha1.Preemption, owner types.UID) bool {
 	for i := range p.Spec.Victims {
-		if o := p.Spec.Victims[i].Owner; o != nil && o.UID == owner && stateOf(p, i) == v1alpha1.VictimEvicting {
+		if o := p.Spec.Victims[i].Owner; o != nil && o.UID == owner && p.VictimState(i) == v1alpha1.VictimEvicting {
 			return false
 		}
 	}
@@ -115,7 +116,7 @@ func (r *round) suspend(ctx context.Context, p *v1alpha1.Preemption, seen *victi
 	if err != nil || now.UID != seen.job.UID || suspended(now) {
 		return err // the Job of another victim of this step, as a rule
 	}
-	return r.Jobs.Suspend(ctx, now, true, map[string]any{annotationSuspended: p.Name})
+	return r.Jobs.Suspend(ctx, now, true, map[string]any{codec.AnnotationSuspendedBy: p.Name})
 }
 
 // unsuspend resumes the Job, of the version that was seen to be suspended by us.
@@ -124,5 +125,5 @@ func (r *round) unsuspend(ctx context.Context, seen *victim) error {
 		return nil
 	}
 	r.memory.resumed = r.Now()
-	return r.Jobs.Suspend(ctx, seen.job, false, map[string]any{annotationSuspended: nil})
+	return r.Jobs.Suspend(ctx, seen.job, false, map[string]any{codec.AnnotationSuspendedBy: nil})
 }

@@ -12,10 +12,6 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 )
 
-// annotationSuspended on a Job says by which Preemption it was suspended. Those on pods
-// are codec's.
-const annotationSuspended = "heteroflow.io/suspended-by"
-
 // reference is what the mark on a victim says.
 type reference struct {
 	Preemption string    `json:"preemption"`

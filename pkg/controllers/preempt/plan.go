@@ -17,6 +17,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/preempt"
+	"heteroflow.io/heteroflow/pkg/tenancy"
 )
 
 // plan plans for those who have been refused, the most important first. What it has no
@@ -116,9 +117,7 @@ func rankOf(a *preempt.Asker) rank { return rank{priorityOf(a), a.Created, strin
 // we give.
 func priorityOf(a *preempt.Asker) int32 { return clamped(a.Priority) }
 
-func clamped(priority int32) int32 { return min(max(priority, 0), mostPriority) }
-
-const mostPriority = 100
+func clamped(priority int32) int32 { return min(max(priority, 0), tenancy.MostPriority) }
 
 // ripe reports whether the pod has been refused for so long that kube-scheduler has
 // had another chance at it.
@@ -138,12 +137,12 @@ func (r *round) furnish(w *preempt.World) {
 	asked := map[types.UID]bool{}
 	for _, p := range r.all {
 		for i := range p.Spec.Victims {
-			if s := stateOf(p, i); s == v1alpha1.VictimChosen || s == v1alpha1.VictimEvicting {
+			if s := p.VictimState(i); s == v1alpha1.VictimChosen || s == v1alpha1.VictimEvicting {
 				asked[p.Spec.Victims[i].UID] = true
 			}
 		}
 	}
-	r.least = mostPriority
+	r.least = tenancy.MostPriority
 	w.Pods, w.Now, w.History, w.Blocked = map[gpu.NodeID][]preempt.Pod{}, r.Now(), history(r.all), blocked(r.all)
 	for _, pod := range r.pods {
 		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {

@@ -106,7 +106,7 @@ func (r *round) look(ctx context.Context, p *v1alpha1.Preemption, live bool) (*s
 	}
 	jobs := map[types.UID]*job{}
 	for i := range p.Spec.Victims {
-		switch stateOf(p, i) {
+		switch p.VictimState(i) {
 		case v1alpha1.VictimSpared, v1alpha1.VictimSucceeded:
 			continue
 		}
@@ -115,13 +115,6 @@ func (r *round) look(ctx context.Context, p *v1alpha1.Preemption, live bool) (*s
 		}
 	}
 	return s, nil
-}
-
-func stateOf(p *v1alpha1.Preemption, i int) v1alpha1.VictimState {
-	if i >= len(p.Status.Victims) {
-		return v1alpha1.VictimChosen
-	}
-	return p.Status.Victims[i].State
 }
 
 // pod returns the pod of that name, nil when there is none.
@@ -193,7 +186,7 @@ func (r *round) claim(p *v1alpha1.Preemption) string {
 // victimsOf returns those that have not been spared.
 func victimsOf(p *v1alpha1.Preemption) (ids []gpu.PodID) {
 	for i := range p.Spec.Victims {
-		if stateOf(p, i) != v1alpha1.VictimSpared {
+		if p.VictimState(i) != v1alpha1.VictimSpared {
 			ids = append(ids, gpu.PodID(p.Spec.Victims[i].UID))
 		}
 	}
@@ -223,7 +216,7 @@ func (r *round) lookAtVictim(ctx context.Context, p *v1alpha1.Preemption, i int,
 			return err
 		}
 	}
-	if who.Owner != nil && stateOf(p, i) == v1alpha1.VictimGone && !v.suspended {
+	if who.Owner != nil && p.VictimState(i) == v1alpha1.VictimGone && !v.suspended {
 		v.heir = r.heir(p, who)
 		v.heirCounts = v.heir != nil && counted(v.heir) >= int(who.Count)
 	}

@@ -73,7 +73,7 @@ func (s *stage) phases() (all []string) {
 		p := s.plans[name]
 		text := fmt.Sprintf("%s on %s %s:", p.Spec.Preemptor.Name, p.Spec.Node, phase(&p.Status))
 		for i := range p.Spec.Victims {
-			text += fmt.Sprintf(" %s %s", p.Spec.Victims[i].Name, stateOf(p, i))
+			text += fmt.Sprintf(" %s %s", p.Spec.Victims[i].Name, p.VictimState(i))
 		}
 		all = append(all, text)
 	}
@@ -312,7 +312,7 @@ func TestJobsAreSuspendedAndResumed(t *testing.T) {
 	s.want("resumed", "high1 on n1 Bound: a0 Succeeded a1 Succeeded a2 Succeeded a3 Succeeded", "high2 on n2 Bound: b0 Gone b1 Gone b2 Gone b3 Gone")
 	s.end(s.pods["ns/high1"], 0)
 	s.rounds(15)
-	if suspended(s.jobs["ns/b"]) || s.jobs["ns/b"].Annotations[annotationSuspended] != "" {
+	if suspended(s.jobs["ns/b"]) || s.jobs["ns/b"].Annotations[codec.AnnotationSuspendedBy] != "" {
 		t.Errorf("the other one is not resumed: %+v", s.jobs["ns/b"])
 	}
 }
@@ -327,7 +327,7 @@ func TestAJobIsItsUsers(t *testing.T) {
 	s.pod("high", 10, 4)
 	s.rounds(40)
 	j := s.jobs["ns/a"].DeepCopy()
-	delete(j.Annotations, annotationSuspended)
+	delete(j.Annotations, codec.AnnotationSuspendedBy)
 	j.ResourceVersion = s.next()
 	s.jobs["ns/a"] = j
 	s.end(s.pods["ns/high"], 0)

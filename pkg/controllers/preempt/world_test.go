@@ -419,7 +419,7 @@ func (s podServer) Evict(_ context.Context, pod *corev1.Pod, dry bool) error {
 func (s podServer) justified(pod *corev1.Pod) {
 	for _, p := range s.plans {
 		for i := range p.Spec.Victims {
-			if p.Spec.Victims[i].UID == pod.UID && p.Status.Phase == v1alpha1.PreemptionDraining && stateOf(p, i) == v1alpha1.VictimEvicting && marked(pod, p.Name) {
+			if p.Spec.Victims[i].UID == pod.UID && p.Status.Phase == v1alpha1.PreemptionDraining && p.VictimState(i) == v1alpha1.VictimEvicting && marked(pod, p.Name) {
 				if h, has := s.holds[gpu.PodID(p.Spec.Preemptor.UID)]; !has || string(h.Node) != p.Spec.Node {
 					s.wrong("pod %s is evicted, and no room is kept for %s", pod.Name, p.Spec.Preemptor.Name)
 				}
@@ -545,7 +545,7 @@ func (s jobServer) Suspend(_ context.Context, j *batchv1.Job, suspend bool, anno
 	if now.ResourceVersion != j.ResourceVersion {
 		return conflict("jobs", j.Name)
 	}
-	if !suspend && now.Annotations[annotationSuspended] == "" {
+	if !suspend && now.Annotations[codec.AnnotationSuspendedBy] == "" {
 		s.wrong("Job %s is resumed, which is its user's", j.Name)
 	}
 	next := now.DeepCopy()

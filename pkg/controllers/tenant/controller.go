@@ -59,23 +59,7 @@ const (
 
 // Run keeps what is written as it is found until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	for {
-		changed := c.Changed() // before the round, or a law that comes during it would wait
-		c.round(ctx)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pace):
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		case <-tick.C:
-		}
-	}
+	return kube.Rounds(ctx, period, pace, c.Changed, c.round)
 }
 
 // round lists, decides and applies once.

@@ -190,6 +190,15 @@ type PreemptionStatus struct {
 	Victims []VictimStatus `json:"victims,omitempty"`
 }
 
+// VictimState returns how far the i-th victim has come; Chosen while nobody has written
+// it down.
+func (p *Preemption) VictimState(i int) VictimState {
+	if i >= len(p.Status.Victims) {
+		return VictimChosen
+	}
+	return p.Status.Victims[i].State
+}
+
 // VictimStatus is how far a victim has come.
 type VictimStatus struct {
 	State VictimState `json:"state"`
