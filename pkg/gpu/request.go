@@ -1,6 +1,9 @@
 package gpu
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Role says when a container runs, which decides what its pod holds on a card.
 type Role int
@@ -154,6 +157,12 @@ type Request struct {
 	RDMA   Wish
 	Type   TaskType
 	Group  GroupID // whom it wants to be near
+	// Gang says that Group is a task group: unless that is a service, the pod waits until
+	// all of it is placed.
+	Gang bool
+	// Runtime is how long the pod runs at most, as far as is known; 0: it may run for
+	// ever.
+	Runtime time.Duration
 
 	NodePolicy Policy
 	CardPolicy Policy

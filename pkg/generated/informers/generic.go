@@ -41,6 +41,8 @@ func (f *sharedInformerFactory) ForResource(resource schema.GroupVersionResource
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Epochs().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("preemptions"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Preemptions().Informer()}, nil
+	case v1alpha1.SchemeGroupVersion.WithResource("taskgroups"):
+		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().TaskGroups().Informer()}, nil
 	case v1alpha1.SchemeGroupVersion.WithResource("tenants"):
 		return &genericInformer{resource: resource.GroupResource(), informer: f.Heteroflow().V1alpha1().Tenants().Informer()}, nil
 

@@ -9,6 +9,6 @@ trap 'rm -rf "$all"' EXIT
 # Dangerous types are the numbers with decimals in SchedulerPolicy.
 go tool -modfile=$root/tools.mod controller-gen crd:allowDangerousTypes=true paths=. output:crd:dir="$all"
 mkdir -p $root/charts/heteroflow/crds
-for kind in epochs preemptions tenants; do
+for kind in epochs preemptions taskgroups tenants; do
 	cp "$all/heteroflow.io_$kind.yaml" $root/charts/heteroflow/crds/
 done

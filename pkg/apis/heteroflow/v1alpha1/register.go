@@ -18,7 +18,7 @@ func Resource(name string) schema.GroupResource {
 
 // AddToScheme makes the kinds that the API server stores known to a scheme.
 func AddToScheme(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(SchemeGroupVersion, &Epoch{}, &EpochList{}, &Preemption{}, &PreemptionList{}, &Tenant{}, &TenantList{})
+	scheme.AddKnownTypes(SchemeGroupVersion, &Epoch{}, &EpochList{}, &Preemption{}, &PreemptionList{}, &TaskGroup{}, &TaskGroupList{}, &Tenant{}, &TenantList{})
 	metav1.AddToGroupVersion(scheme, SchemeGroupVersion)
 	return nil
 }

@@ -12,6 +12,8 @@ type Interface interface {
 	Epochs() TypedEpochInformer
 	// Preemptions returns a PreemptionInformer.
 	Preemptions() TypedPreemptionInformer
+	// TaskGroups returns a TaskGroupInformer.
+	TaskGroups() TypedTaskGroupInformer
 	// Tenants returns a TenantInformer.
 	Tenants() TypedTenantInformer
 }
@@ -35,6 +37,11 @@ func (v *version) Epochs() TypedEpochInformer {
 // Preemptions returns a TypedPreemptionInformer.
 func (v *version) Preemptions() TypedPreemptionInformer {
 	return &preemptionInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// TaskGroups returns a TypedTaskGroupInformer.
+func (v *version) TaskGroups() TypedTaskGroupInformer {
+	return &taskGroupInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // Tenants returns a TypedTenantInformer.

@@ -10,6 +10,14 @@ type EpochListerExpansion interface{}
 // PreemptionLister.
 type PreemptionListerExpansion interface{}
 
+// TaskGroupListerExpansion allows custom methods to be added to
+// TaskGroupLister.
+type TaskGroupListerExpansion interface{}
+
+// TaskGroupNamespaceListerExpansion allows custom methods to be added to
+// TaskGroupNamespaceLister.
+type TaskGroupNamespaceListerExpansion interface{}
+
 // TenantListerExpansion allows custom methods to be added to
 // TenantLister.
 type TenantListerExpansion interface{}

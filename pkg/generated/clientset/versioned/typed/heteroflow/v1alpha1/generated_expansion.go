@@ -6,4 +6,6 @@ type EpochExpansion interface{}
 
 type PreemptionExpansion interface{}
 
+type TaskGroupExpansion interface{}
+
 type TenantExpansion interface{}

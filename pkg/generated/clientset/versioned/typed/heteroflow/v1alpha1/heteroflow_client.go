@@ -14,6 +14,7 @@ type HeteroflowV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	EpochsGetter
 	PreemptionsGetter
+	TaskGroupsGetter
 	TenantsGetter
 }
 
@@ -28,6 +29,10 @@ func (c *HeteroflowV1alpha1Client) Epochs() EpochInterface {
 
 func (c *HeteroflowV1alpha1Client) Preemptions() PreemptionInterface {
 	return newPreemptions(c)
+}
+
+func (c *HeteroflowV1alpha1Client) TaskGroups(namespace string) TaskGroupInterface {
+	return newTaskGroups(c, namespace)
 }
 
 func (c *HeteroflowV1alpha1Client) Tenants() TenantInterface {
