@@ -127,6 +127,8 @@ func controllerManagerArgs(o options, c credentials) []string {
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.accountKey, "--root-ca-file=" + c.ca,
 		"--leader-elect=false", "--secure-port=0",
+		// A test sees in seconds what an autoscaler would do in minutes.
+		"--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-downscale-stabilization=2s",
 		"--kube-api-qps=500", "--kube-api-burst=1000",
 		"--v=" + o.verbosity,
 	}

@@ -23,7 +23,7 @@ var controllers = strings.Join([]string{
 	"root-ca-certificate-publisher-controller", "clusterrole-aggregation-controller",
 	"garbage-collector-controller", "resourcequota-controller", "disruption-controller",
 	"replicaset-controller", "deployment-controller", "statefulset-controller", "job-controller",
-	"resourceclaim-controller",
+	"resourceclaim-controller", "horizontal-pod-autoscaler-controller",
 }, ",")
 
 // none as the list of controllers leaves the controller manager out.

@@ -12,10 +12,11 @@
 //	simnode.test/end: Failed      how it ends (else Succeeded); without run-for it ends at once
 //	simnode.test/hang: "true"     ignores its deletion until this is removed
 //	simnode.test/start-after: 2s  is started so long after it was bound, as if images were pulled
-//	simnode.test/stop-after: 2s   takes so long to end when it is deleted, within its grace
+//	simnode.test/stop-after: 2s   takes so long to end when it is deleted, within its grace, or has been active for too long
 //	simnode.test/stop-code: "0"   exits with that when it is deleted (else 143)
 //
-// Nodes are Ready until told otherwise and send no heart-beats. Left out are
+// A pod ends as well when it has been active for longer than its spec allows
+// (activeDeadlineSeconds); its object stays. Nodes are Ready until told otherwise and send no heart-beats. Left out are
 // probes, restarts of containers, volumes, pod IPs that mean anything, and
 // environment from ConfigMaps, Secrets and resource fields. Nothing of the
 // scheduler's own packages is used: what a node publishes is encoded here anew,

@@ -33,7 +33,7 @@ type Nodes struct {
 	pods   corelisters.PodLister
 
 	mu    sync.Mutex
-	owned map[string]bool            // guarded by mu; names of our nodes
+	owned map[string]bool            // guarded by mu; names of our nodes -> whether the kubelet there works
 	runs  map[cache.ObjectName]*life // guarded by mu; each pod that was started, its latest life
 }
 
@@ -222,6 +222,13 @@ func (n *Nodes) own(node string, ours bool) {
 		return
 	}
 	delete(n.owned, node)
+}
+
+// silence has the kubelet of a node of ours work, or not.
+func (n *Nodes) silence(node string, silent bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.owned[node] = !silent
 }
 
 func (n *Nodes) owns(node string) bool {

@@ -41,7 +41,32 @@ func next(pod *corev1.Pod, started, now time.Time) (step, error) {
 	case started.IsZero():
 		return start(pod, now)
 	}
-	return end(pod, started, now)
+	s, err := end(pod, started, now)
+	if pod.Spec.ActiveDeadlineSeconds == nil || s.status != nil || err != nil {
+		return s, err
+	}
+	return expire(pod, s.wait, started.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds)*time.Second), now)
+}
+
+// expire ends the containers of a pod that has been active for as long as it may, which
+// may take a while, or looks again then, or after wait. Its object stays.
+func expire(pod *corev1.Pod, wait time.Duration, over, now time.Time) (step, error) {
+	if pod.Annotations[StopAfter] != "" {
+		d, err := duration(pod, StopAfter)
+		if err != nil {
+			return step{}, err
+		}
+		over = over.Add(d)
+	}
+	if left := over.Sub(now); left > 0 {
+		if wait == 0 || left < wait {
+			wait = left
+		}
+		return step{wait: wait}, nil
+	}
+	s := terminated(pod, corev1.PodFailed, 143, now)
+	s.Reason = "DeadlineExceeded"
+	return step{status: s}, nil
 }
 
 // start starts the containers, or waits as long as their images take.

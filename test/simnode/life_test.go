@@ -38,6 +38,7 @@ func TestNext(t *testing.T) {
 		started     time.Time
 		bound       time.Time
 		phase       corev1.PodPhase
+		deadline    int64 // seconds that it may be active; 0: for ever
 		deleted     bool
 		left        time.Duration // of its grace
 		forced      bool
@@ -72,6 +73,13 @@ func TestNext(t *testing.T) {
 		"one that ends well when it is told to": {
 			annotations: says(StopCode, "0"), started: started, deleted: true,
 			want: seen{Phase: corev1.PodSucceeded, Removed: true, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 0", "main": "exit 0"}}},
+		"one that is active for too long is ended, and stays": {
+			deadline: 3, started: started,
+			want: seen{Phase: corev1.PodFailed, Containers: map[string]string{"prepare": "exit 0", "proxy": "exit 143", "main": "exit 143"}}},
+		"and takes its time to end":            {deadline: 3, annotations: says(StopAfter, "2s"), started: started, want: seen{Wait: 2 * time.Second}},
+		"one that may be active runs on":       {deadline: 5, started: started, want: seen{Wait: 2 * time.Second}},
+		"and ends by itself if that is so":     {deadline: 5, annotations: says(RunFor, "4s"), started: started, want: seen{Wait: time.Second}},
+		"a bad stop of one that may not be":    {deadline: 3, annotations: says(StopAfter, "late"), started: started, wantErr: true},
 		"a bad stop":                           {annotations: says(StopAfter, "late"), started: started, deleted: true, wantErr: true},
 		"a deleted one that had ended goes":    {phase: corev1.PodFailed, started: started, deleted: true, want: seen{Removed: true}},
 		"a hanging one does neither":           {annotations: says(Hang, "true"), started: started, deleted: true},
@@ -87,6 +95,9 @@ func TestNext(t *testing.T) {
 			}
 			if tc.phase != "" {
 				pod.Status.Phase = tc.phase
+			}
+			if tc.deadline > 0 {
+				pod.Spec.ActiveDeadlineSeconds = &tc.deadline
 			}
 			if tc.deleted {
 				grace := int64(30)

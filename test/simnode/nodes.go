@@ -43,6 +43,31 @@ func (n *Nodes) SetReady(ctx context.Context, name string, ready bool) error {
 	return n.patch(ctx, name, map[string]any{"status": map[string]any{"conditions": conditions}}, "status")
 }
 
+// Lose has the node's kubelet fall silent: the node and its pods become not ready, as
+// the node lifecycle controller has it, and nobody ends a pod there any more.
+func (n *Nodes) Lose(ctx context.Context, name string) error {
+	n.silence(name, true)
+	if err := n.SetReady(ctx, name, false); err != nil {
+		return err
+	}
+	pods, err := n.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", name).String(),
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		_, err := n.client.CoreV1().Pods(p.Namespace).Patch(ctx, p.Name, types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
+		if !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // SetCards publishes another inventory.
 func (n *Nodes) SetCards(ctx context.Context, name string, cards []Card) error {
 	return n.Annotate(ctx, name, DevicesAnnotation, encodeDevices(cards))
