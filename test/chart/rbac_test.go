@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -18,12 +19,19 @@ func TestRightsAreTheFewest(t *testing.T) {
 		"admissionregistration.k8s.io/mutatingwebhookconfigurations=heteroflow":   {"get", "patch"},
 		"admissionregistration.k8s.io/validatingwebhookconfigurations=heteroflow": {"get", "patch"},
 	}
+	scales := map[string][]string{ // where a service may be put to sleep
+		"apps/deployments/scale": {"get", "update"}, "apps/replicasets/scale": {"get", "update"}, "apps/statefulsets/scale": {"get", "update"},
+		"autoscaling/horizontalpodautoscalers": {"get", "list", "update"},
+		"keda.sh/scaledobjects":                {"get", "list", "patch"},
+	}
 	always := map[string][]string{
 		"/nodes":                           {"get", "list", "watch"},
 		"/pods":                            {"get", "list", "watch", "patch", "delete", "create"},
 		"batch/jobs":                       {"get", "patch"},
 		"heteroflow.io/preemptions":        {"get", "list", "watch", "create", "update", "patch", "delete"},
 		"heteroflow.io/preemptions/status": {"update", "patch"},
+		"heteroflow.io/taskgroups":         {"get", "list", "watch", "patch"},
+		"heteroflow.io/taskgroups/status":  {"update"},
 		"/pods/binding":                    {"create"},
 		"/pods/status":                     {"patch"},
 		"/pods/eviction":                   {"create"},
@@ -47,6 +55,9 @@ func TestRightsAreTheFewest(t *testing.T) {
 			}
 			if set == "bare" { // where pods without an owner are left alone
 				want["/pods"] = []string{"get", "list", "watch", "patch", "delete"}
+			}
+			if set != "bare" {
+				maps.Copy(want, scales)
 			}
 			for key, verbs := range secrets {
 				if own := set == "default" || set == "bare" && strings.HasPrefix(key, "ns: "); own {
@@ -100,9 +111,18 @@ func keys(rule rbacv1.PolicyRule) (found []string) {
 	return found
 }
 
+// Who may edit what is in a namespace may edit its TaskGroups, and nobody but us their
+// status, by which cards are kept from others.
+func TestUsersRights(t *testing.T) {
+	want := map[string][]string{"heteroflow.io/taskgroups": {"create", "update", "patch", "delete", "deletecollection", "get", "list", "watch"}}
+	if diff := cmp.Diff(want, rights(t, objects(t, rendered(t, "elsewhere", "default"), "rbac-users.yaml"))); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+}
+
 // Every rule says what it is for.
 func TestRightsHaveReasons(t *testing.T) {
-	for _, file := range []string{"rbac.yaml", "rbac-kube-scheduler.yaml"} {
+	for _, file := range []string{"rbac.yaml", "rbac-kube-scheduler.yaml", "rbac-users.yaml"} {
 		lines := strings.Split(read(t, folder+"/templates/"+file), "\n")
 		for i, line := range lines {
 			if !strings.HasPrefix(line, "- apiGroups:") {
