@@ -29,6 +29,16 @@ func (c *Cluster) defineOurs(ctx context.Context) error {
 	return c.define(ctx, definitions)
 }
 
+// Define makes the custom resources of a YAML file, and returns when objects of them
+// can be made.
+func (c *Cluster) Define(ctx context.Context, path string) error {
+	definitions, err := read(path)
+	if err != nil {
+		return err
+	}
+	return c.define(ctx, definitions)
+}
+
 // define makes custom resources and waits until objects of them can be made.
 func (c *Cluster) define(ctx context.Context, definitions []*unstructured.Unstructured) error {
 	if len(definitions) == 0 {

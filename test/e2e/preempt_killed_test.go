@@ -154,12 +154,14 @@ func asks(method, end string) faults.Match {
 
 // evicting matches an eviction that is meant, and no trial.
 func evicting(r *http.Request) bool {
-	if !asks(http.MethodPost, "/eviction")(r) || r.URL.Query().Has("dryRun") {
-		return false
-	}
+	return asks(http.MethodPost, "/eviction")(r) && !r.URL.Query().Has("dryRun") && !says(r, metav1.DryRunAll)
+}
+
+// says reports whether the request's body has these words; one that cannot be read has.
+func says(r *http.Request, words string) bool {
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err == nil && !bytes.Contains(body, []byte(metav1.DryRunAll))
+	return err != nil || bytes.Contains(body, []byte(words))
 }
 
 // advancing matches a change of how far a preemption has come.

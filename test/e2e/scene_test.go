@@ -159,6 +159,7 @@ func (s *scene) clear() {
 	s.check("list namespaces", err)
 	s.check("delete preemptions", s.ourKinds().HeteroflowV1alpha1().Preemptions().DeleteCollection(ctx, now, all)) // or bare pods would be made anew
 	for _, ns := range namespaces.Items {
+		s.check("delete services", s.clearServices(ctx, ns.Name))
 		s.check("delete replica sets", s.Client.AppsV1().ReplicaSets(ns.Name).DeleteCollection(ctx, now, all))
 		s.check("delete jobs", s.Client.BatchV1().Jobs(ns.Name).DeleteCollection(ctx, jobs, all))
 		s.check("delete pods", s.Client.CoreV1().Pods(ns.Name).DeleteCollection(ctx, now, all))

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// TestKeptCards has others want the cards of a service, before it sleeps and while it
+// does: who waits is told when there will be cards; who would stay for longer than it
+// sleeps gets none of them; who will have ended by then does; and the service wakes.
+func TestKeptCards(t *testing.T) {
+	s := begin(t, defaults)
+	s.add(cards("kept", 2))
+	task := func(name, runtime string) *corev1.Pod {
+		p := on("kept", podFor(name, amount{wholeCards, 1}))
+		if runtime != "" {
+			with(p, maxRuntimeKey, runtime)
+		}
+		return p
+	}
+	s.offers("chat", "kept", 2, pausing(between(-time.Hour, 2*time.Hour)))
+	s.becomes("chat", "InWindow")
+
+	// It closes in 2 hours and opens 21 hours after that.
+	s.create(task("short", "1h"), task("long", "40h"))
+	s.refusedFor("short", "InsufficientGPUCount")
+	s.saysOf("short", "2 cards from", "TaskGroup "+s.ns+"/chat")
+	s.refusedFor("long", "InsufficientGPUCount")
+	if told := strings.Join(s.told(s.pod("long")), "\n"); told == "" || strings.Contains(told, "2 cards from") {
+		t.Errorf("cards are promised to who would stay for longer than they are free: %q", told)
+	}
+	s.remove("short", true)
+	s.remove("long", true)
+
+	s.opens("chat", between(3*time.Hour, 6*time.Hour))
+	s.eventually("the service to sleep", func() error { return s.serves("chat", 0) })
+	s.create(task("long", "40h"), with(task("ever", ""), taskTypeKey, "inference"))
+	s.refusedFor("long", "HeldForOther")
+	s.refusedFor("ever", "HeldForOther")
+	s.saysOf("long", "kept for TaskGroup "+s.ns+"/chat")
+	s.create(task("short", "1h"))
+	s.runs("short")
+	s.verify()
+	s.create(task("default", "")) // 2 hours by the policy
+	s.runs("default")
+	s.verify()
+	s.remove("short", false)
+	s.remove("default", false)
+	s.gone("short")
+	s.gone("default")
+	s.opens("chat", always())
+	s.eventually("the service to run", func() error { return s.serves("chat", 2) })
+	s.check("who would stay", s.waits("long"))
+	s.check("who would stay", s.waits("ever"))
+	s.verify()
+}
+
+// TestMembersWaitForTheirGroup: a pod of a group that is not there yet waits, and runs
+// when it comes.
+func TestMembersWaitForTheirGroup(t *testing.T) {
+	s := begin(t, defaults)
+	s.add(cards("members", 1))
+	s.create(with(on("members", podFor("early", amount{wholeCards, 1})), taskGroupKey, "late"))
+	s.refusedFor("early", "GangIncomplete")
+	s.group("late", "", v1alpha1Inference())
+	s.runs("early")
+	s.verify()
+}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/test/cluster"
+)
+
+const rebuildPolicy = `
+apiVersion: heteroflow.io/v1alpha1
+kind: SchedulerPolicy
+metadata: {name: default}
+spec:
+  defaultTaskTimeout: 4s
+  plugins:
+  - {name: rebuild, args: {grace: 3s, atOnce: 1}}
+`
+
+// rebuilding is how the extender runs where nobody has minutes.
+var rebuilding = cluster.Extender{Policy: rebuildPolicy, Linger: linger, Verbosity: 2}
+
+func v1alpha1Inference() v1alpha1.TaskGroupSpec {
+	return v1alpha1.TaskGroupSpec{Type: v1alpha1.TaskGroupInference}
+}
+
+// TestRebuild has nodes of a service fall silent. Its members there are made anew
+// elsewhere, one at a time; those that still serve are left alone, however their node
+// looks; and so is who has no owner.
+func TestRebuild(t *testing.T) {
+	s := begin(t, rebuilding)
+	s.add(cards("rebuild-a", 2), cards("rebuild-b", 2), cards("rebuild-c", 2), cards("rebuild-d", 2), cards("rebuild-e", 2))
+	s.group("chat", "", v1alpha1Inference())
+	member := func(name string) *corev1.Pod {
+		p := with(with(podFor(name, amount{wholeCards, 1}), taskGroupKey, "chat"), taskTypeKey, "inference")
+		return with(p, modelKey, "Model-rebuild")
+	}
+	s.deployment(member("chat"), 6)
+	s.create(member("alone"))
+	s.eventually("the service to run", func() error { return s.podsOf("chat", 6) })
+	home := s.runs("alone").Spec.NodeName
+
+	// Its kubelet says that it is not well, and goes on.
+	before := s.uids("")
+	s.must("make a node not ready", s.nodes.SetReady(s.ctx, home, false))
+	s.meanwhile(16*time.Second, "members that serve", func() error {
+		if n := s.changed(before, ""); n > 0 {
+			return fmt.Errorf("%d pods are others now", n)
+		}
+		return nil
+	})
+
+	// And falls silent.
+	s.must("lose a node", s.nodes.Lose(s.ctx, home))
+	s.eventually("the members to run elsewhere", func() error {
+		n := 0
+		for _, p := range s.pods() {
+			if p.Labels["app"] == "chat" && p.Spec.NodeName != home && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+				n++
+			}
+		}
+		if n != 6 {
+			return fmt.Errorf("%d do, want 6", n)
+		}
+		return nil
+	})
+	s.eventually("the one without an owner to be told of", func() error { return s.hasEvent("alone", "NotRebuilt", "owner") })
+	if p := s.pod("alone"); p.DeletionTimestamp != nil {
+		s.Error("it is ended, and nobody makes it anew")
+	}
+	rebuilt := errors.New("no event says so")
+	for _, p := range s.pods() {
+		if p.Spec.NodeName == home && p.Labels["app"] == "chat" && s.hasEvent(p.Name, "Rebuilt", home) == nil {
+			rebuilt = nil
+		}
+	}
+	s.check("an event of who is made anew", rebuilt)
+	s.verify()
+}
