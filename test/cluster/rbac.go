@@ -47,6 +47,20 @@ func (c *Cluster) Apply(ctx context.Context, path string) error {
 	return c.applyAll(ctx, objects)
 }
 
+// ApplyIn is Apply with objects that name no namespace in that one.
+func (c *Cluster) ApplyIn(ctx context.Context, namespace, path string) error {
+	objects, err := read(path)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.GetNamespace() == "" {
+			o.SetNamespace(namespace)
+		}
+	}
+	return c.applyAll(ctx, objects)
+}
+
 // read returns all objects of a YAML file.
 func read(path string) ([]*unstructured.Unstructured, error) {
 	file, err := os.Open(path)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -44,6 +45,41 @@ func TestWindows(t *testing.T) {
 		s.part(part.name, part.play)
 	}
 	s.verify()
+}
+
+// TestDayAndNight takes examples/day-night.yaml through a day and a night: by day four of
+// the service run, at night the Job, and by day the service again.
+func TestDayAndNight(t *testing.T) {
+	s := begin(t, defaults)
+	s.add(cards("day-night", 4))
+	s.must("the example", s.ApplyIn(s.ctx, s.ns, filepath.Join(s.Root(), "examples", "day-night.yaml")))
+	s.opens("chat", always())
+	s.eventually("the service to run", func() error { return s.serves("chat", 4) })
+	s.eventually("its bounds to be as they are written", func() error { return s.bounds("chat", 2, 8) })
+	s.opens("chat", between(8*time.Hour, 12*time.Hour))
+	s.eventually("the service to sleep", func() error { return s.serves("chat", 0) })
+	s.eventually("the Job to run", func() error { return s.jobRuns("nightly", 2) })
+	s.verify()
+	background := metav1.DeletePropagationBackground
+	s.must("end the Job", s.Client.BatchV1().Jobs(s.ns).Delete(s.ctx, "nightly", metav1.DeleteOptions{PropagationPolicy: &background}))
+	s.opens("chat", always())
+	s.eventually("the service to run", func() error { return s.serves("chat", 4) })
+	s.check("bounds", s.bounds("chat", 2, 8))
+	s.verify()
+}
+
+// jobRuns returns an error unless so many pods of the Job run.
+func (s *scene) jobRuns(job string, want int) error {
+	n := 0
+	for _, p := range s.pods() {
+		if p.Labels["batch.kubernetes.io/job-name"] == job && p.Status.Phase == corev1.PodRunning {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d of its pods run, want %d", n, want)
+	}
+	return nil
 }
 
 // within gives the test so long.
