@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/test/cluster"
 	"heteroflow.io/heteroflow/test/simnode"
 )
@@ -85,7 +86,7 @@ func run(ctx context.Context, exit bool) error {
 		say("ending")
 		return nil
 	}
-	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n  kubectl get tenants,preemptions\n\nLogs are in %s\n",
+	fmt.Printf("\nStays up; end it with Ctrl-C. Look around with\n\n  export KUBECONFIG=%s\n  kubectl get pods -A -o wide\n  kubectl get tenants,taskgroups,preemptions\n\nLogs are in %s\n",
 		c.Kubeconfig(), dir)
 	<-ctx.Done()
 	return nil
@@ -104,20 +105,24 @@ func startSchedulers(ctx context.Context, c *cluster.Cluster) error {
 
 // part is a part of the show.
 type part struct {
-	what    string
-	pods    []*corev1.Pod
-	beside  []string // pods that are there already and are shown too
-	tenants bool     // what they hold is shown
+	what   string
+	first  func(context.Context, *cluster.Cluster) error // before the pods are made; nil: nothing
+	pods   []*corev1.Pod
+	beside []string // pods that are there already and are shown too
+	ended  bool     // somebody is ended for one of the pods
+	kind   string   // a kind of ours that is shown; "": none
 }
 
 // parts begins with those that need cards of their own: others would be on them.
 func parts(examples []*corev1.Pod) []part {
 	return []part{
-		{what: "pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", pods: tenantPods(), tenants: true},
+		{what: "pods of the tenants of examples/tenants.yaml: vision and speech may share a card, payments with nobody", pods: tenantPods(), kind: v1alpha1.TenantResource},
+		{what: "a service that is awake by day: two replicas, with both cards of node a16-1", first: serve, kind: v1alpha1.TaskGroupResource},
+		{what: "night falls and it sleeps; of two tasks for its cards one will have ended by morning, and gets one", first: sleep, pods: nightTasks(), kind: v1alpha1.TaskGroupResource},
 		{what: "two experiments that may be ended for others; they take both cards of node a30-1", pods: experiments()},
-		{what: "a pod with a deadline, for a card of the same model: one experiment is ended for it, and made anew to wait", pods: deadline(), beside: named(experiments())},
+		{what: "a pod with a deadline, for a card of the same model: one experiment is ended for it, and made anew to wait", pods: deadline(), beside: named(experiments()), ended: true},
 		{what: "the pods of examples/", pods: examples},
-		{what: fmt.Sprintf("%d generated pods", generated), pods: generatedPods(generated), tenants: true},
+		{what: fmt.Sprintf("%d generated pods", generated), pods: generatedPods(generated), kind: v1alpha1.TenantResource},
 	}
 }
 
@@ -134,7 +139,12 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 		return err
 	}
 	for _, p := range parts(examples) {
-		say("creating %s", p.what)
+		say("%s", p.what)
+		if p.first != nil {
+			if err := p.first(ctx, c); err != nil {
+				return err
+			}
+		}
 		names, err := create(ctx, c, p.pods)
 		if err != nil {
 			return err
@@ -155,15 +165,17 @@ func place(ctx context.Context, c *cluster.Cluster, say func(string, ...any)) er
 }
 
 func show(ctx context.Context, c *cluster.Cluster, p *part, s *state, names []string) error {
-	s.print(os.Stdout, names)
+	if len(names) > 0 {
+		s.print(os.Stdout, names)
+	}
 	printPreemptions(os.Stdout, s.preemptions, names)
-	if len(p.beside) > 0 && len(s.preemptions) == 0 {
+	if p.ended && len(s.preemptions) == 0 {
 		return errors.New("nobody was ended for the pod with the deadline")
 	}
-	if !p.tenants {
+	if p.kind == "" {
 		return nil
 	}
-	return printTenants(ctx, c, os.Stdout)
+	return printKind(ctx, c, p.kind, os.Stdout)
 }
 
 func create(ctx context.Context, c *cluster.Cluster, pods []*corev1.Pod) ([]string, error) {

@@ -38,6 +38,7 @@ func inventory() []simnode.Spec {
 		node("kunlun-1", simnode.Cards("kunlun-1", 8, "kunlun", "P800", 98304)),
 		node("l20-1", simnode.Cards("l20-1", 1, "nvidia", "NVIDIA-L20", 49140)), // for the tenants
 		node("a30-1", simnode.Cards("a30-1", 2, "nvidia", "NVIDIA-A30", 24576)), // for who is ended for another
+		node("a16-1", simnode.Cards("a16-1", 2, "nvidia", "NVIDIA-A16", 15356)), // for who sleeps at night
 		{Name: "plugin-1", Plain: &simnode.Plain{Count: 4, Product: "NVIDIA-A10", MemoryMiB: 23028}},
 	}
 }

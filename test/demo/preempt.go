@@ -20,7 +20,7 @@ import (
 func experiments() []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i := range 2 {
-		pods = append(pods, a30Pod(fmt.Sprintf("experiment-%d", i), map[string]string{
+		pods = append(pods, modelPod(fmt.Sprintf("experiment-%d", i), "A30", map[string]string{
 			"heteroflow.io/priority": "20", "heteroflow.io/preemptible": "true"}))
 	}
 	return pods
@@ -28,15 +28,7 @@ func experiments() []*corev1.Pod {
 
 // deadline is a pod that cannot wait for them.
 func deadline() []*corev1.Pod {
-	return []*corev1.Pod{a30Pod("deadline", map[string]string{"heteroflow.io/priority": "95", "heteroflow.io/task-type": "inference"})}
-}
-
-// a30Pod is a pod for a card of a model that no other's name contains.
-func a30Pod(name string, annotations map[string]string) *corev1.Pod {
-	pod := shape{name: name, limits: map[string]int{"heteroflow.io/gpu": 1}, annotations: annotations}.pod(0)
-	pod.Name = name
-	pod.Annotations["heteroflow.io/gpu-model"] = "A30"
-	return pod
+	return []*corev1.Pod{modelPod("deadline", "A30", map[string]string{"heteroflow.io/priority": "95", "heteroflow.io/task-type": "inference"})}
 }
 
 // named returns the names of pods of the demo's own namespace.

@@ -99,20 +99,20 @@ func tenantPods() []*corev1.Pod {
 	return pods
 }
 
-// printTenants prints what kubectl shows of them.
-func printTenants(ctx context.Context, c *cluster.Cluster, w io.Writer) error {
+// printKind prints what kubectl shows of all objects of a kind of ours.
+func printKind(ctx context.Context, c *cluster.Cluster, resource string, w io.Writer) error {
 	clients, err := versioned.NewForConfig(c.Config)
 	if err != nil {
 		return err
 	}
-	raw, err := clients.HeteroflowV1alpha1().RESTClient().Get().Resource(v1alpha1.TenantResource).
+	raw, err := clients.HeteroflowV1alpha1().RESTClient().Get().Resource(resource).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
 	if err != nil {
 		return err
 	}
 	var table metav1.Table
 	if err := json.Unmarshal(raw, &table); err != nil {
-		return fmt.Errorf("read the table of Tenants: %w", err)
+		return fmt.Errorf("read the table of %s: %w", resource, err)
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, column := range table.ColumnDefinitions {
