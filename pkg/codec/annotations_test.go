@@ -201,13 +201,13 @@ func TestUnmet(t *testing.T) {
 		annotations []string
 		want        gpu.Reason
 	}{
-		"nothing":                    {two, nil, ""},
-		"NVLink, as nodes tell":      {two, []string{"heteroflow.io/nvlink", "required"}, ""},
-		"RDMA, for which nodes can":  {one, []string{"heteroflow.io/rdma", "required"}, ""},
-		"a group":                    {one, []string{"heteroflow.io/task-group", "train"}, gpu.GangIncomplete},
-		"a port":                     {one, []string{"heteroflow.io/ports", "1"}, gpu.InsufficientPorts},
-		"no port":                    {one, []string{"heteroflow.io/ports", "0"}, ""},
-		"the first of them is named": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.GangIncomplete},
+		"nothing":                                    {two, nil, ""},
+		"NVLink, as nodes tell":                      {two, []string{"heteroflow.io/nvlink", "required"}, ""},
+		"RDMA, for which nodes can":                  {one, []string{"heteroflow.io/rdma", "required"}, ""},
+		"a group, as those know who know TaskGroups": {one, []string{"heteroflow.io/task-group", "train"}, ""},
+		"a port":             {one, []string{"heteroflow.io/ports", "1"}, gpu.InsufficientPorts},
+		"no port":            {one, []string{"heteroflow.io/ports", "0"}, ""},
+		"a port beside them": {two, []string{"heteroflow.io/ports", "1", "heteroflow.io/task-group", "g", "heteroflow.io/rdma", "required", "heteroflow.io/nvlink", "required"}, gpu.InsufficientPorts},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -239,7 +239,7 @@ func TestSpellingsOfHAMi(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Request(wishing(tc.annotations...), policy.Default())
+			got, err := Request(wishing(tc.annotations...), untimed())
 			sameFaults(t, err)
 			tc.want.Pod, tc.want.Namespace, tc.want.Name, tc.want.Asks = got.Pod, got.Namespace, got.Name, got.Asks
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -336,7 +336,7 @@ func TestAnnotationsOfAuthors(t *testing.T) {
 		"an empty one beside another": {[]string{"hami.io/gpu-type", "", "nvidia.com/use-gputype", "A100"}, gpu.Request{NUMA: gpu.NoNUMA, Models: []string{"A100"}}},
 		"what is only checked": {
 			[]string{
-				"heteroflow.io/priority", "100", "heteroflow.io/preemptible", "false", "heteroflow.io/max-runtime", "2h", "heteroflow.io/borrow", "true", "heteroflow.io/preempt-signal", "SIGUSR1", "heteroflow.io/model", "m",
+				"heteroflow.io/priority", "100", "heteroflow.io/preemptible", "false", "heteroflow.io/borrow", "true", "heteroflow.io/preempt-signal", "SIGUSR1", "heteroflow.io/model", "m",
 			},
 			gpu.Request{NUMA: gpu.NoNUMA},
 		},
@@ -365,7 +365,7 @@ func TestAnnotationsOfAuthors(t *testing.T) {
 			pod := podWith(app("main", "heteroflow.io/gpu", "1"), annotated(tc.annotations...))
 			tc.want.Pod, tc.want.Namespace, tc.want.Name = "7d9c", "team-a", "train-0"
 			tc.want.Asks = []gpu.Ask{{Container: "main", Count: 1, Whole: true}}
-			got, err := Request(pod, policy.Default())
+			got, err := Request(pod, untimed())
 			sameFaults(t, err)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)

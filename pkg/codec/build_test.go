@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"heteroflow.io/heteroflow/pkg/policy"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -75,6 +77,13 @@ func annotated(pairs ...string) change {
 			p.Annotations[pairs[i]] = pairs[i+1]
 		}
 	}
+}
+
+// untimed are settings by which who does not say how long it runs may run for ever.
+func untimed() policy.Settings {
+	s := policy.Default()
+	s.DefaultTaskTimeout = 0
+	return s
 }
 
 func boundTo(node string) change {

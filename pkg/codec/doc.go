@@ -7,6 +7,7 @@
 //	bound pod    --Placement-->    what it holds
 //	manifest     --Policy-->       settings
 //	Tenants, namespaces, ResourceQuotas  --World-->  who owns what, and how much
+//	TaskGroup    --Service-->      when its cards are free, and what it takes back
 //
 // What is promised:
 //   - A request that cannot be understood is an error that names the field as a

@@ -17,8 +17,8 @@ import (
 func groupOf(pod *corev1.Pod) gpu.GroupID {
 	name := ""
 	switch owner := OwningJob(pod); {
-	case strings.TrimSpace(pod.Annotations[AnnotationTaskGroup]) != "":
-		name = AnnotationTaskGroup + "=" + strings.TrimSpace(pod.Annotations[AnnotationTaskGroup])
+	case TaskGroup(pod) != "":
+		return GroupOf(pod.Namespace, TaskGroup(pod))
 	case pod.Labels[LabelJobID] != "":
 		name = LabelJobID + "=" + pod.Labels[LabelJobID]
 	case owner != nil:

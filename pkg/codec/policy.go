@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"time"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -101,7 +102,23 @@ func settings(p *v1alpha1.SchedulerPolicy) (policy.Settings, []error) {
 	if t := p.Spec.LoadThresholds; t != nil {
 		s.Thresholds = thresholds(t, s.Thresholds)
 	}
+	if err := timeout(p.Spec.DefaultTaskTimeout, &s.DefaultTaskTimeout); err != nil {
+		errs = append(errs, fmt.Errorf("defaultTaskTimeout: %w", err))
+	}
+	s.EnforceTaskTimeout = or(p.Spec.EnforceTaskTimeout, s.EnforceTaskTimeout)
 	return s, errs
+}
+
+func timeout(given *string, into *time.Duration) error {
+	if given == nil {
+		return nil
+	}
+	d, err := time.ParseDuration(*given)
+	if err != nil {
+		return fmt.Errorf("%s is not a duration, like 90m or 2h; 0s is none", quoted(*given))
+	}
+	*into = d
+	return nil
 }
 
 // thresholds lays those of a manifest over those that hold.

@@ -3,6 +3,7 @@ package codec
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,15 +44,27 @@ func TestPolicy(t *testing.T) {
 		"an empty preset": {head + `spec: {preset: ""}`, func(*policy.Settings) {}},
 		"a preset, changed": {head + "spec: {shortlist: 5, preset: packing, plugins: [{name: spread, enabled: true}, {name: fragment, weight: 3}]}", func(s *policy.Settings) {
 			*s, _ = policy.Preset(policy.Packing)
-			s.Shortlist, s.Plugins[0].Enabled, s.Plugins[len(s.Plugins)-2].Weight = 5, true, 3
+			s.Shortlist, s.Plugins[0].Enabled, s.Plugins[len(s.Plugins)-3].Weight = 5, true, 3
 		}},
 		"a mode": {head + "spec: {plugins: [{name: fragment, args: {mode: bestfit}}]}", func(s *policy.Settings) {
-			s.Plugins[len(s.Plugins)-2].Args = []byte(`{"mode":"bestfit"}`)
+			s.Plugins[len(s.Plugins)-3].Args = []byte(`{"mode":"bestfit"}`)
 		}},
 		"nobody is ended": {head + "spec: {plugins: [{name: preempt, args: {preemptStage: disabled}}]}", func(s *policy.Settings) {
-			s.Plugins[len(s.Plugins)-1].Args = []byte(`{"preemptStage":"disabled"}`)
+			s.Plugins[len(s.Plugins)-2].Args = []byte(`{"preemptStage":"disabled"}`)
 		}},
-		"slices' cores": {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
+		"members are left where they are": {head + "spec: {plugins: [{name: rebuild, enabled: false}]}", func(s *policy.Settings) {
+			s.Plugins[len(s.Plugins)-1].Enabled = false
+		}},
+		"many at once": {head + "spec: {plugins: [{name: rebuild, args: {atOnce: 5}}]}", func(s *policy.Settings) {
+			s.Plugins[len(s.Plugins)-1].Args = []byte(`{"atOnce":5}`)
+		}},
+		"a timeout": {head + "spec: {defaultTaskTimeout: 90m}", func(s *policy.Settings) { s.DefaultTaskTimeout = 90 * time.Minute }},
+		"a timeout that holds": {head + "spec: {defaultTaskTimeout: 24h, enforceTaskTimeout: true}", func(s *policy.Settings) {
+			s.DefaultTaskTimeout, s.EnforceTaskTimeout = 24*time.Hour, true
+		}},
+		"no timeout":           {head + "spec: {defaultTaskTimeout: 0s}", func(s *policy.Settings) { s.DefaultTaskTimeout = 0 }},
+		"the default, holding": {head + "spec: {enforceTaskTimeout: true}", func(s *policy.Settings) { s.EnforceTaskTimeout = true }},
+		"slices' cores":        {head + "spec: {defaultSliceCores: none}", func(s *policy.Settings) { s.SliceCores = policy.SliceCoresNone }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,10 +99,15 @@ func TestPolicyRefused(t *testing.T) {
 		"another type":      {head + "spec: {memoryReserve: {percent: ten}}", []string{"cannot unmarshal string into Go struct field MemoryReserve.spec.memoryReserve.percent"}},
 		"a part of a percent": {head + "spec: {memoryReserve: {percent: 2.5}}",
 			[]string{"cannot unmarshal number 2.5 into Go struct field MemoryReserve.spec.memoryReserve.percent of type int64"}},
-		"no such preset":   {head + "spec: {preset: Packing, shortlist: -1}", []string{`preset: "Packing" is not packing or heterogeneous; leave it out for the defaults`, "shortlist: -1 is outside"}},
-		"no such mode":     {head + "spec: {plugins: [{name: fragment, args: {mode: best}}]}", []string{`plugins[fragment].args: mode: "best" is not gradient or bestfit`}},
-		"a fourth decimal": {head + "spec: {deviceMemoryScaling: 1.0005}", []string{"deviceMemoryScaling: 1.0005 has more than three decimals"}},
-		"a huge factor":    {head + "spec: {deviceCoreScaling: 1e300}", []string{"deviceCoreScaling: 1e+300 is not a factor"}},
+		"no such preset":          {head + "spec: {preset: Packing, shortlist: -1}", []string{`preset: "Packing" is not packing or heterogeneous; leave it out for the defaults`, "shortlist: -1 is outside"}},
+		"no such mode":            {head + "spec: {plugins: [{name: fragment, args: {mode: best}}]}", []string{`plugins[fragment].args: mode: "best" is not gradient or bestfit`}},
+		"a number for a duration": {head + "spec: {defaultTaskTimeout: 7200}", []string{"cannot unmarshal number into Go struct field SchedulerPolicySpec.spec.defaultTaskTimeout of type string"}},
+		"no duration":             {head + `spec: {defaultTaskTimeout: "7200"}`, []string{`defaultTaskTimeout: "7200" is not a duration, like 90m or 2h; 0s is none`}},
+		"an empty duration":       {head + `spec: {defaultTaskTimeout: ""}`, []string{`defaultTaskTimeout: "" is not a duration`}},
+		"never":                   {head + "spec: {defaultTaskTimeout: 9000h}", []string{"defaultTaskTimeout: 9000h0m0s is outside 0s..8760h0m0s"}},
+		"none at once":            {head + "spec: {plugins: [{name: rebuild, args: {atOnce: 0}}]}", []string{"plugins[rebuild].args: atOnce: 0 is outside 1..1000"}},
+		"a fourth decimal":        {head + "spec: {deviceMemoryScaling: 1.0005}", []string{"deviceMemoryScaling: 1.0005 has more than three decimals"}},
+		"a huge factor":           {head + "spec: {deviceCoreScaling: 1e300}", []string{"deviceCoreScaling: 1e+300 is not a factor"}},
 		"every fault": {head + `spec:
   plugins: [{name: spread}, {name: spread}, {name: nvlnik}, {name: resource-filter, enabled: false}, {name: binpack, weight: -1}]
   memoryReserve: {percent: 91, fixedMiB: -1}
@@ -98,6 +116,7 @@ func TestPolicyRefused(t *testing.T) {
   defaultSliceCores: half
   injection: cdi
   shortlist: 5001
+  defaultTaskTimeout: -1s
   loadThresholds: {cpuPercent: 101, memoryPercent: -1, gpuMemoryPercent: 101, gpuUtilizationPercent: 101, gpuTemperatureCelsius: 151}
 `, []string{
 			"plugins[spread]: named twice",
@@ -113,6 +132,7 @@ func TestPolicyRefused(t *testing.T) {
 			"loadThresholds.gpuMemoryPercent: 101 is outside 0..100",
 			"loadThresholds.gpuUtilizationPercent: 101 is outside 0..100",
 			"loadThresholds.gpuTemperatureCelsius: 151 is outside 0..150",
+			"defaultTaskTimeout: -1s is outside 0s..",
 			"plugins[binpack].weight: -1 is outside 0..1000",
 			"plugins[nvlnik]: there is no such plugin",
 			"plugins[resource-filter]: cannot be disabled",

@@ -35,6 +35,12 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 		r.Asks = nil
 		return r, err
 	}
+	switch {
+	case r.Type == gpu.Inference:
+		r.Runtime = 0 // nothing ends it
+	case r.Runtime == 0:
+		r.Runtime, _ = s.TaskTimeout()
+	}
 	return r, nil
 }
 

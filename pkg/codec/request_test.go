@@ -2,6 +2,7 @@ package codec
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,8 @@ func TestRequest(t *testing.T) {
 		Memory: 1 << 30,
 		Models: []string{"A100"},
 		NUMA:   gpu.NoNUMA,
+
+		Runtime: 2 * time.Hour, // by default
 	}
 	got, err := Request(pod, policy.Default())
 	sameFaults(t, err)

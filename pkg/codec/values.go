@@ -144,7 +144,7 @@ func layout(field func(*gpu.Request) *gpu.Policy) func(*gpu.Request, string) err
 }
 
 func readGroup(r *gpu.Request, value string) error {
-	unmet(r, gpu.GangIncomplete)
+	r.Gang = true
 	if len(content.IsDNS1123Subdomain(value)) > 0 {
 		return fmt.Errorf("%s is not the name of a TaskGroup: up to 253 small letters, digits, '-' and '.', with a letter or digit at each end and beside each '.'", quoted(value))
 	}
@@ -194,10 +194,12 @@ func labelValue(field func(*gpu.Request) *string) func(*gpu.Request, string) err
 	}
 }
 
-func judgeDuration(value string) error {
-	if d, err := time.ParseDuration(value); err != nil || d <= 0 {
+func readRuntime(r *gpu.Request, value string) error {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
 		return fmt.Errorf("%s is not a duration above 0; write it as 45s, 90m or 2h30m", quoted(value))
 	}
+	r.Runtime = d
 	return nil
 }
 

@@ -120,7 +120,7 @@ func lineage(pod *corev1.Pod) string {
 }
 
 func groupUnit(pod *corev1.Pod) string {
-	if group := strings.TrimSpace(pod.Annotations[AnnotationTaskGroup]); group != "" {
+	if group := TaskGroup(pod); group != "" {
 		return pod.Namespace + "/group/" + group
 	}
 	return ""

@@ -150,7 +150,10 @@ func (e *Engine) reserve(ctx context.Context, longest time.Duration, r *gpu.Requ
 	if !ok {
 		return gpu.Placement{}, &Refusal{Reason: gpu.NodeNotRegistered, Detail: fmt.Sprintf("node %s is not known", node)}
 	}
-	s := stand(r, live, e.terms(live))
+	s := stand(r, live, e.terms(live), e.cfg.Now())
+	if claimed != "" {
+		n = n.Unkept()
+	}
 	p, v := s.choose(n)
 	switch {
 	case v.OK():
@@ -229,7 +232,7 @@ func (e *Engine) fits(r *gpu.Request, node gpu.NodeID, ahead ...gpu.Placement) b
 		}
 	}
 	n, ok := state.Node(node)
-	s := stand(r, state, e.terms(state))
+	s := stand(r, state, e.terms(state), e.cfg.Now())
 	return ok && s.fits(n)
 }
 

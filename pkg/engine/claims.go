@@ -21,8 +21,8 @@ func (e *Engine) view(r *gpu.Request) (state ledger.Snapshot, claimed gpu.NodeID
 	return state.Without(h.Node, r.Pod), claimed
 }
 
-// verdict is the pipeline's on the node; but where nothing than what is claimed for
-// others is in the way, it says that. Kube-scheduler knows nothing of the processors
+// verdict is the pipeline's on the node as the request meets it; but where nothing than
+// what is claimed or kept for others is in the way, it says that. Kube-scheduler knows nothing of the processors
 // and the main memory that are claimed, so they are looked at as well.
 func (s *standing) verdict(n *ledger.Node, scratch *pipeline.Scratch) pipeline.Verdict {
 	v := s.pipe.Judge(s.cycle, n, scratch)
@@ -39,9 +39,9 @@ func (s *standing) verdict(n *ledger.Node, scratch *pipeline.Scratch) pipeline.V
 	return v
 }
 
-// choose is assign, with an eye on what is claimed for others.
+// choose is assign, with an eye on what is claimed or kept for others.
 func (s *standing) choose(n *ledger.Node) (gpu.Placement, pipeline.Verdict) {
-	if n.Claims > 0 && s.gate.OK() {
+	if n = s.meets(n); n.Claims > 0 && s.gate.OK() {
 		if v := s.verdict(n, &pipeline.Scratch{}); !v.OK() {
 			return gpu.Placement{}, v
 		}

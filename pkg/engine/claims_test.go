@@ -16,7 +16,7 @@ import (
 func (c cluster) claims(t *testing.T, r gpu.Request, card gpu.CardID, victims ...gpu.PodID) {
 	t.Helper()
 	n, _ := c.ledger.Snapshot().Without("n1", victims...).Node("n1")
-	s := stand(&r, c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
+	s := stand(&r, c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
 	p, v := s.assign(n)
 	if !v.OK() || p.Uses()[0].Card != card {
 		t.Fatalf("before: %v, %+v", v, p.Uses())

@@ -39,8 +39,9 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 	e.hints.drop(r.Pod)
 	state, claimed := e.view(r)
 	e.meet(r, state)
-	plan, differs := e.hints.plan(state, e.cfg.Now())
-	judge, done := e.verdicts.judge(r, e.terms(state), plan)
+	now := e.cfg.Now()
+	plan, differs := e.hints.plan(state, now)
+	judge, done := e.verdicts.judge(r, e.terms(state), plan, now)
 	defer done()
 	judge.late, judge.claimed = e.patient(), claimed
 	fit, refused := judge.sort(nodes)
@@ -69,9 +70,9 @@ func (e *Engine) note(r *gpu.Request, out *Filtered, asked int, j *judge) {
 	case out.Fit > 0:
 		e.waiting.forget(r.Pod)
 	case out.Summary.Unoffered > 0, j.claimed != "": // a node fits now, or may while it waits, so that nothing has been seen
-		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), ledger.Snapshot{}, j.dear)
+		e.waiting.refused(r, whoseIs(r, j.snapshot), ledger.Snapshot{}, j.dear)
 	default:
-		e.waiting.refused(r, ownerOf(r.Namespace, j.snapshot), j.snapshot, j.dear)
+		e.waiting.refused(r, whoseIs(r, j.snapshot), j.snapshot, j.dear)
 	}
 }
 
@@ -81,7 +82,7 @@ func (e *Engine) expect(r *gpu.Request, by *judge, node gpu.NodeID) {
 	if !ok {
 		return
 	}
-	s := stand(r, by.snapshot, by.terms)
+	s := stand(r, by.snapshot, by.terms, by.now)
 	if p, v := s.assign(n); v.OK() {
 		e.hints.put(r, p, e.cfg.Now())
 	}

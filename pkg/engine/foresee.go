@@ -14,6 +14,9 @@ type Outlook struct {
 	// Unknown says that it is not known whose the pod is, as two Tenants claim its
 	// namespace: its slices share cards with nobody.
 	Unknown bool
+	// Waits says that it is of a task group that is not known yet: until then no node
+	// takes it.
+	Waits bool
 	// Never is the limit that it passes alone, however little else is held, and on
 	// whatever cards: there may be others tomorrow.
 	Never *gpu.Excess
@@ -32,7 +35,7 @@ func (e *Engine) Foresee(r *gpu.Request) (o Outlook) {
 	}
 	in := e.cfg.Ledger.Snapshot()
 	tenant, closed := in.Owner(r.Namespace)
-	o.Closed, o.Unknown = closed, closed == "" && tenant == ""
+	o.Closed, o.Unknown, o.Waits = closed, closed == "" && tenant == "", waits(r, in)
 	purse := in.Purse(r.Namespace)
 	if !purse.Limited() {
 		return o

@@ -132,7 +132,7 @@ func TestWakesAmongManyWhenAllIsMeasured(t *testing.T) {
 	w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
 	heat(40)
 	for turn := 1; w.claims["small"] == nil; turn++ {
-		w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
+		w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
 		if turn > int(time.Second/WakePeriod)-wakeGrace {
 			t.Fatalf("not found in %d turns", turn)
 		}

@@ -35,8 +35,9 @@ func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 	e.hints.drop(r.Pod)
 	state, _ := e.view(r)
 	e.meet(r, state) // who asks for no card has been through no filter of ours
-	plan, _ := e.hints.plan(state, e.cfg.Now())
-	judge, done := e.verdicts.judge(r, e.terms(state), plan)
+	now := e.cfg.Now()
+	plan, _ := e.hints.plan(state, now)
+	judge, done := e.verdicts.judge(r, e.terms(state), plan, now)
 	defer done()
 	judge.late = e.patient()
 	out := make([]Scored, len(nodes))
@@ -67,8 +68,8 @@ func (e *Engine) Score(r *gpu.Request, nodes []gpu.NodeID) []Scored {
 // explainBest says what the scores of the best nodes are made of.
 func (j *judge) explainBest(out []Scored, best []int) {
 	for _, k := range best[:min(bestShown, len(best))] {
-		if n, ok := j.snapshot.Node(out[k].Node); ok {
-			_, out[k].Parts = j.pipe.Rate(j.cycle, n)
+		if i, ok := j.snapshot.Place(out[k].Node); ok {
+			_, out[k].Parts = j.pipe.Rate(j.cycle, j.node(i))
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/pipeline"
@@ -11,18 +13,22 @@ import (
 type standing struct {
 	terms
 	cycle *pipeline.Cycle
-	// gate refuses the request everywhere: nothing may come from its namespace, or
-	// it would pass a quota on any card.
+	// gate refuses the request everywhere: nothing may come from its namespace, it waits
+	// for its task group, or it would pass a quota on any card.
 	gate pipeline.Verdict
+	// stay is until when it will be there at most, were it placed now; zero: for ever.
+	// What services keep for themselves from before that on is not for it.
+	stay time.Time
 	// least is what it takes of quotas on any card, if there are limits.
 	least gpu.Spending
 	// picky says that whether it passes a quota depends on the cards.
 	picky bool
 }
 
-// stand returns the standing of the request. Whose it is its namespace says, not
-// its Tenant. Who asks for no card is nobody's, and spends nothing.
-func stand(r *gpu.Request, in ledger.Snapshot, by terms) standing {
+// stand returns the standing of the request at that time. Whose it is its namespace
+// says, not its Tenant. Who asks for no card is nobody's, and spends nothing. Members of
+// a service stay for ever, whatever they say.
+func stand(r *gpu.Request, in ledger.Snapshot, by terms, now time.Time) standing {
 	own := *r
 	s := standing{terms: by, cycle: &pipeline.Cycle{Request: &own, Outlook: by.outlook}}
 	own.Tenant = ""
@@ -34,8 +40,33 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms) standing {
 		s.gate = pipeline.Verdict{Reason: closed}
 		return s
 	}
+	if waits(r, in) {
+		s.gate = pipeline.Verdict{Reason: gpu.GangIncomplete}
+		return s
+	}
+	if _, served := in.Service(r.Group); r.Runtime > 0 && !served {
+		s.stay = now.Add(r.Runtime)
+	}
 	s.budget(in)
 	return s
+}
+
+// waits reports whether the request is of a task group that is not known, or no service:
+// it is not placed by itself.
+func waits(r *gpu.Request, in ledger.Snapshot) bool {
+	if !r.Gang {
+		return false
+	}
+	_, served := in.Service(r.Group)
+	return !served
+}
+
+// meets returns the node as the request meets it: without what is kept for others.
+func (s *standing) meets(n *ledger.Node) *ledger.Node {
+	if len(n.Kept) == 0 {
+		return n // as nearly always
+	}
+	return n.For(s.cycle.Request.Group, s.stay)
 }
 
 // budget looks at what quotas leave the request, which asks for cards, in a state under
@@ -74,6 +105,7 @@ func (s *standing) judge(n *ledger.Node, scratch *pipeline.Scratch) (v pipeline.
 	if !s.gate.OK() {
 		return s.gate, nil
 	}
+	n = s.meets(n)
 	if v = s.verdict(n, scratch); v.OK() && s.picky {
 		prices = s.pipe.Prices(s.cycle, n, scratch)
 		v = pipeline.Afford(s.cycle.Purse, prices...)
@@ -92,5 +124,5 @@ func (s *standing) assign(n *ledger.Node) (gpu.Placement, pipeline.Verdict) {
 	if !s.gate.OK() {
 		return gpu.Placement{}, s.gate
 	}
-	return s.pipe.Assign(s.cycle, n)
+	return s.pipe.Assign(s.cycle, s.meets(n))
 }

@@ -36,7 +36,7 @@ func (e *Engine) look(in ledger.Snapshot) {
 // meet counts the pod unless it is kept out: what passes a quota, however often it is
 // asked for, takes no room from anyone.
 func (e *Engine) meet(r *gpu.Request, in ledger.Snapshot) {
-	if s := stand(r, in, terms{}); s.gate.OK() {
+	if s := stand(r, in, terms{}, e.cfg.Now()); s.gate.OK() {
 		e.Learn(r)
 	}
 }

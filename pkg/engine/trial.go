@@ -14,7 +14,7 @@ import (
 // States of nodes that the ledger has had are judged once for all requests of a kind,
 // as by Filter.
 func (e *Engine) Trial(r *gpu.Request, in ledger.Snapshot) preempt.Trial {
-	t := &trial{standing: stand(r, in, e.terms(in))}
+	t := &trial{standing: stand(r, in, e.terms(in), e.cfg.Now())}
 	t.shape = e.verdicts.shape(keyOf(t.cycle.Request, in.Len()), t.terms, in.Len())
 	return t
 }
@@ -35,7 +35,7 @@ func (t *trial) Fits(in ledger.Snapshot, node gpu.NodeID) bool {
 	if !ok || !t.affords(in) {
 		return false
 	}
-	n := in.At(i)
+	n := t.meets(in.At(i))
 	if !t.recall(i, in.Len(), n).OK() {
 		return false
 	}

@@ -22,7 +22,7 @@ func (c cluster) mustTryTruly(t *testing.T, r *gpu.Request, nodes []gpu.NodeID, 
 			gone []gpu.PodID
 		}{{"now", nil}, {"without some", pods}, {"now again", nil}} {
 			state := now.Without(node, in.gone...)
-			s := stand(r, state, c.terms(state))
+			s := stand(r, state, c.terms(state), c.cfg.Now())
 			want, n := false, pipeline.Verdict{}
 			if at, ok := state.Node(node); ok {
 				n, _ = s.judge(at, &pipeline.Scratch{})

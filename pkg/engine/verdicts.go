@@ -42,6 +42,7 @@ type shape struct {
 type judge struct {
 	standing
 	snapshot ledger.Snapshot
+	now      time.Time
 	claimed  gpu.NodeID // the only node for the request; "": all may do
 	memory   *memory    // nil: nothing is remembered
 	scratch  pipeline.Scratch
@@ -70,7 +71,7 @@ func (e *Engine) patient() (late func() bool) {
 
 // look goes on with a state of the same nodes.
 func (j *judge) look(r *gpu.Request, snapshot ledger.Snapshot) {
-	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot, j.terms), prices{}
+	j.snapshot, j.standing, j.dear = snapshot, stand(r, snapshot, j.terms, j.now), prices{}
 	j.cycle.Nodes, j.cycle.Peers = snapshot.Len(), pipeline.PeersOf(r.Group, snapshot)
 	if j.gate.Limit != nil {
 		j.dear.add(j.cycle.Purse, j.least)
@@ -95,13 +96,23 @@ func (j *judge) fit(i int) pipeline.Verdict {
 	if !j.gate.OK() {
 		return j.gate
 	}
-	n := j.snapshot.At(i)
+	n := j.node(i)
 	v, at := j.recall(i, n)
 	if !v.OK() || !j.picky {
 		return v
 	}
 	price := j.prices(i, n, at)
 	return j.told(pipeline.Afford(j.cycle.Purse, price...), price)
+}
+
+// node is the node at that place as the request meets it. Where room was made for it
+// nothing is kept from it: others have ended for it.
+func (j *judge) node(i int) *ledger.Node {
+	n := j.snapshot.At(i)
+	if len(n.Kept) == 0 || j.claimed != "" {
+		return n // as nearly always
+	}
+	return j.meets(n)
 }
 
 // prices are what the request may take of quotas on the node, which it fits.
@@ -126,7 +137,7 @@ func (j *judge) told(v pipeline.Verdict, prices []gpu.Spending) pipeline.Verdict
 // total is the score of the node at that place. What other nodes have a part in is
 // not remembered.
 func (j *judge) total(i int) float64 {
-	n := j.snapshot.At(i)
+	n := j.node(i)
 	_, at := j.recall(i, n)
 	switch {
 	case at != nil && at.known&rated != 0:
@@ -161,8 +172,8 @@ func (j *judge) recall(i int, n *ledger.Node) (pipeline.Verdict, *said) {
 
 // judge returns a judgement of the request, and what ends it. Another of the
 // same shape at the same time has to do without memory.
-func (v *verdicts) judge(r *gpu.Request, by terms, snapshot ledger.Snapshot) (*judge, func()) {
-	j := &judge{standing: standing{terms: by}}
+func (v *verdicts) judge(r *gpu.Request, by terms, snapshot ledger.Snapshot, now time.Time) (*judge, func()) {
+	j := &judge{standing: standing{terms: by}, now: now}
 	j.look(r, snapshot)
 	s := v.shape(keyOf(j.cycle.Request, snapshot.Len()), by, snapshot.Len())
 	if !s.mu.TryLock() {
@@ -174,13 +185,13 @@ func (v *verdicts) judge(r *gpu.Request, by terms, snapshot ledger.Snapshot) (*j
 }
 
 // keyOf tells requests apart by all that a plugin may look at, which is all but
-// who they are and who is served first. Their tenant counts, but not the namespace:
+// who they are, who is served first, and how long they stay. Their tenant counts, but not the namespace:
 // the same is true of all that belong to one. So does whether they have a group, but
 // not which: what is said by where its members are is not remembered. The number of
 // nodes is how far a search goes. Names are quoted: two may read like one.
 func keyOf(r *gpu.Request, nodes int) string {
 	shape := *r
-	shape.Pod, shape.Namespace, shape.Name, shape.Priority = "", "", "", 0
+	shape.Pod, shape.Namespace, shape.Name, shape.Priority, shape.Gang, shape.Runtime = "", "", "", 0, false, 0
 	if shape.Group != "" {
 		shape.Group = "any"
 	}

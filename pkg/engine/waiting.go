@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/ledger"
@@ -30,11 +31,12 @@ type waiter struct {
 }
 
 // whose says to whom a pod belongs: its tenant, and why nothing new may come from
-// its namespace. Nothing else that administrators write changes what a node is to
-// it without changing the node, or what its quotas leave.
+// its namespace; and whether it waits for its task group. Nothing else that people write
+// changes what a node is to it without changing the node, or what its quotas leave.
 type whose struct {
 	tenant gpu.TenantID
 	closed gpu.Reason
+	waits  bool
 }
 
 func ownerOf(namespace string, in ledger.Snapshot) (w whose) {
@@ -42,13 +44,33 @@ func ownerOf(namespace string, in ledger.Snapshot) (w whose) {
 	return w
 }
 
+// whoseIs says whose the pod of the request is.
+func whoseIs(r *gpu.Request, in ledger.Snapshot) whose {
+	w := ownerOf(r.Namespace, in)
+	w.waits = waits(r, in)
+	return w
+}
+
 // class is of all waiters that fit the same nodes, but for quotas.
 type class struct {
 	shape string
 	whose whose
+	// Where services keep room for themselves: whose members they are, and how long they
+	// stay.
+	group   gpu.GroupID
+	runtime time.Duration
 }
 
-func (at *waiter) class() class { return class{at.shape, at.whose} }
+func (at *waiter) class(in ledger.Snapshot) class {
+	c := class{shape: at.shape, whose: at.whose}
+	if in.Keeps() {
+		c.runtime = at.request.Runtime
+		if _, served := in.Service(at.request.Group); served {
+			c.group = at.request.Group
+		}
+	}
+	return c
+}
 
 // Bounds of the memory for pods that wait.
 const (

@@ -53,6 +53,7 @@ type waker struct {
 	pods   *waiting
 	suits  func(Target) bool
 	by     terms
+	now    time.Time // of this turn
 	turn   int
 	claims map[gpu.PodID]*claim
 	// nominations may still be on their pods.
@@ -85,7 +86,8 @@ type waker struct {
 // woken is about to take that room. In a cluster that is offered whole it is
 // touched, in a larger one the node is nominated for it. For one state of a node it
 // is woken once; one that is woken in vain, since kube-scheduler has reasons of its
-// own against the node, is woken ever more seldom. While this replica does not lead, no turn is taken: another may, and
+// own against the node, is woken ever more seldom. Who waits for its task group is woken
+// when that is known. While this replica does not lead, no turn is taken: another may, and
 // has nominations of its own. Nor is a pod woken that room is claimed for.
 //
 // A turn also brings up to date what is known of requests to come, and of room for them.
@@ -103,7 +105,7 @@ func (e *Engine) Wake(ctx context.Context, every time.Duration) error {
 			}
 			state := e.cfg.Ledger.Snapshot()
 			e.look(state)
-			e.run(ctx, w, w.next(state, e.terms(state)))
+			e.run(ctx, w, w.next(state, e.terms(state), e.cfg.Now()))
 		}
 	}
 }
@@ -117,10 +119,11 @@ func newWaker(pods *waiting, suits func(Target) bool, by terms) *waker {
 }
 
 // next takes a turn and returns what to do for which pods.
-func (w *waker) next(state ledger.Snapshot, by terms) []errand {
+func (w *waker) next(state ledger.Snapshot, by terms, now time.Time) []errand {
 	w.pods.mu.Lock()
 	defer w.pods.mu.Unlock()
 	w.turn++
+	w.now = now
 	w.state, w.plan, w.left, w.judged = state, state, nil, 0
 	clear(w.homes)
 	clear(w.unfit)
@@ -208,7 +211,7 @@ func (w *waker) moves(c *claim, at *waiter) bool {
 	if !ok || !w.hasMain(n, &at.request) {
 		return false
 	}
-	s := stand(&at.request, w.plan, w.by)
+	s := stand(&at.request, w.plan, w.by, w.now)
 	p, v := s.assign(n)
 	if !v.OK() || !w.take(p) {
 		return false
@@ -246,7 +249,7 @@ func (w *waker) find() {
 		if w.claims[pod] != nil || w.nominations[pod] != nil || w.awaits(pod) || !w.open(at) {
 			continue
 		}
-		if since, none := w.unfit[at.class()]; none && since.Same(at.seen) {
+		if since, none := w.unfit[at.class(w.state)]; none && since.Same(at.seen) {
 			at.seen = w.state
 			continue
 		}
@@ -260,7 +263,7 @@ func (w *waker) find() {
 		case c != nil:
 			w.claims[pod] = c
 		case none:
-			w.unfit[at.class()] = at.seen
+			w.unfit[at.class(w.state)] = at.seen
 		}
 		at.seen = w.state
 	}
@@ -276,11 +279,12 @@ func (w *waker) open(at *waiter) bool {
 		return w.turn >= at.until
 	}
 	h := w.home(at.request.Namespace)
-	if h.whose != at.whose {
-		at.anew(h.whose)
+	theirs := h.whose
+	if theirs.waits = waits(&at.request, w.plan); theirs != at.whose {
+		at.anew(theirs)
 	}
 	switch {
-	case w.turn < at.until, h.closed != "", !pipeline.Afford(h.purse, at.least).OK():
+	case w.turn < at.until, theirs.closed != "", theirs.waits, !pipeline.Afford(h.purse, at.least).OK():
 		return false
 	case at.dear.within(h.purse):
 		at.seen, at.tried, at.dear = ledger.Snapshot{}, nil, prices{}
@@ -328,7 +332,7 @@ func (w *waker) fits(at *waiter, nodes []*ledger.Node) (c *claim, none bool) {
 	if len(nodes) == 0 {
 		return nil, true // as nearly always
 	}
-	s := stand(&at.request, w.plan, w.by)
+	s := stand(&at.request, w.plan, w.by, w.now)
 	s.cycle.Nodes, none = len(nodes), s.gate.OK()
 	for _, n := range nodes {
 		now, _ := w.plan.Node(n.ID)

@@ -173,10 +173,10 @@ func TestOtherPeoplesRulesLookAtNobody(t *testing.T) {
 			c.Filter(&r, c.all())
 			w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
 			for range 2 { // all that there is to look at
-				w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
+				w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
 			}
 			c.ledger.Govern(tc.after)
-			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
+			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
 			if w.judged != tc.judged {
 				t.Errorf("%d nodes are looked at, want %d", w.judged, tc.judged)
 			}
@@ -288,7 +288,7 @@ func TestManyPricesAreLookedAtOnce(t *testing.T) {
 	r := pod("waiter", whole(1))
 	c.Filter(&r, c.all())
 	w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
-	turn := func() int { w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot())); return w.judged }
+	turn := func() int { w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now()); return w.judged }
 	if got := []int{turn(), turn()}; got[0]+got[1] > 0 {
 		t.Errorf("%v nodes are looked at, want none", got)
 	}
@@ -322,12 +322,12 @@ func BenchmarkWakeOfMany(b *testing.B) {
 				c.Filter(&r, nodes)
 			}
 			w := newWaker(&c.waiting, func(Target) bool { return true }, c.terms(c.ledger.Snapshot()))
-			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()))
+			w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
 				c.joins("stranger", "other", "n1-d7", gpu.Share{Memory: gpu.MiB(1 + i%2), Cores: 1})
-				if got := w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot())); len(got) > 0 {
+				if got := w.next(c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now()); len(got) > 0 {
 					b.Fatalf("%v are woken", got)
 				}
 			}

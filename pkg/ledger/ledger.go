@@ -32,6 +32,9 @@ type Ledger struct {
 	members members // guarded by mu; the nodes of holds by group
 	claims  *claims // guarded by mu; where room is claimed
 
+	services []*Service             // guarded by mu; ordered by group; never edited
+	kept     map[gpu.NodeID][]*Kept // guarded by mu; node, known or not -> what is kept of it, by group; never empty, lists never edited
+
 	lingering map[gpu.PodID]struct{} // guarded by mu; the pods whose holds Expire may end: it comes often and ends few
 
 	// The last snapshot handed out, and what has changed since then. Snapshot is
@@ -52,6 +55,7 @@ func New(r Rules) *Ledger {
 		fences:    map[gpu.NodeID][]gpu.CardID{},
 		lingering: map[gpu.PodID]struct{}{},
 		census:    census{},
+		kept:      map[gpu.NodeID][]*Kept{},
 		last:      Snapshot{rules: r},
 		changed:   map[gpu.NodeID]struct{}{},
 	}
@@ -307,6 +311,7 @@ func (l *Ledger) snapshot() Snapshot {
 		}
 	}
 	l.last.rules, l.last.spent, l.last.members, l.last.claims = l.rules, l.spent.share(), l.members, l.claims
+	l.last.services, l.last.keeps = l.services, len(l.kept) > 0
 	clear(l.changed)
 	l.reshape = false
 	return l.last
@@ -383,7 +388,7 @@ func (l *Ledger) set(id gpu.NodeID, holds []*Hold) {
 }
 
 // version gives a new state of a node its number, and those of its cards that
-// somebody has left.
+// somebody has left, and notes what is kept of it.
 func (l *Ledger) version(n *Node) *Node {
 	l.versions++
 	n.Version = l.versions
@@ -391,6 +396,14 @@ func (l *Ledger) version(n *Node) *Node {
 		if c := &n.Cards[i]; c.Departures == 0 { // made by build, and so not shared yet
 			c.Departures = l.versions
 		}
+	}
+	n.Kept, n.rest = l.kept[n.ID], nil
+	if len(n.Kept) == 0 {
+		return n // as nearly always
+	}
+	if n.rest = n.less(func(*Kept) bool { return true }); n.rest != n {
+		l.versions++
+		n.rest.Version = l.versions
 	}
 	return n
 }

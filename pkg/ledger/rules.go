@@ -57,6 +57,7 @@ func (l *Ledger) Govern(r Rules) {
 		l.spent.change(namespace, c.spending, r, gpu.Spending.Plus)
 	}
 	l.claims = l.claims.charge(r)
+	l.keepAnew()
 	moved := l.moved(r)
 	touched := map[gpu.NodeID]struct{}{}
 	for pod, h := range moved {

@@ -19,6 +19,9 @@ type Snapshot struct {
 	spent   spent              // shared, and so never edited
 	members members
 	claims  *claims
+
+	services []*Service // ordered by group; never edited
+	keeps    bool       // something is kept on some node
 }
 
 // arrange returns the snapshot of these nodes.

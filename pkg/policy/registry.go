@@ -37,8 +37,11 @@ func fixed(name string) bool { return slices.Contains(alwaysOn(), name) }
 
 // known also takes what a policy switches and arranges like a plugin.
 func known(name string) bool {
-	return fixed(name) || slices.Contains(chosen(), name) || name == preemptName
+	return fixed(name) || slices.Contains(chosen(), name) || beside(name)
 }
+
+// beside reports whether the name is of what takes no part in a decision about a node.
+func beside(name string) bool { return name == preemptName || name == rebuildName }
 
 // readArgs has a plugin judge its arguments.
 func readArgs(name string, args []byte) error {
@@ -57,6 +60,9 @@ func readArgs(name string, args []byte) error {
 		return err
 	case preemptName:
 		_, err := readPreempt(args)
+		return err
+	case rebuildName:
+		_, err := readRebuild(args)
 		return err
 	}
 	if a := string(args); a != "" && a != "{}" && a != "null" {

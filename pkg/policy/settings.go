@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/plugins/load"
@@ -27,6 +28,10 @@ type Settings struct {
 	Shortlist int
 	// Thresholds are the loads from which on nothing more is placed.
 	Thresholds Thresholds
+	// DefaultTaskTimeout is how long a pod may run that does not say so itself; 0: for
+	// ever. With EnforceTaskTimeout it is stopped then.
+	DefaultTaskTimeout time.Duration
+	EnforceTaskTimeout bool
 }
 
 // Thresholds are those of the plugin load.
@@ -78,7 +83,9 @@ const (
 // Default returns the settings that hold without a policy: spread, and beside it what
 // is spoiled for pods to come; what goes by what nodes tell of links and of places where
 // they do, and by what is measured where it is; pods that allow it are ended for others of
-// higher priority; 10 % or 500 MiB a node kept back, no overcommit, a shortlist of 16 nodes.
+// higher priority; members of services on nodes that are gone are replaced; 10 % or 500 MiB
+// a node kept back, no overcommit, a shortlist of 16 nodes; who runs for two hours without
+// having said so is told.
 func Default() Settings {
 	return Settings{
 		Plugins: []Plugin{
@@ -92,17 +99,29 @@ func Default() Settings {
 			{Name: "network", Enabled: true, Weight: 1},
 			{Name: "fragment", Enabled: true, Weight: 1},
 			{Name: "preempt", Enabled: true},
+			{Name: "rebuild", Enabled: true},
 		},
 		Reserve:     Reserve{Percent: 10, Fixed: 500},
 		MemoryScale: One,
 		CoreScale:   One,
 		Shortlist:   16,
 		Thresholds:  Thresholds{CPU: 90, Memory: 90, GPUMemory: 95, GPUUtilisation: 95, GPUTemperature: 79},
+
+		DefaultTaskTimeout: 2 * time.Hour,
 	}
 }
 
-// mostShortlist is as many nodes as a cluster is allowed.
-const mostShortlist = 5000
+// TaskTimeout returns how long a pod may run that does not say so itself, and whether
+// it is stopped then; 0: for ever.
+func (s Settings) TaskTimeout() (limit time.Duration, enforced bool) {
+	return s.DefaultTaskTimeout, s.EnforceTaskTimeout && s.DefaultTaskTimeout > 0
+}
+
+const (
+	// mostShortlist is as many nodes as a cluster is allowed.
+	mostShortlist = 5000
+	mostTimeout   = 365 * 24 * time.Hour
+)
 
 // Validate reports every fault of the settings at once.
 func (s Settings) Validate() error {
@@ -133,6 +152,9 @@ func (s Settings) Validate() error {
 		fault("injection: %q is not downwardAPI; leave it out for none", s.Injection)
 	}
 	errs = append(errs, validateThresholds(s.Thresholds)...)
+	if t := s.DefaultTaskTimeout; t < 0 || t > mostTimeout {
+		fault("defaultTaskTimeout: %s is outside 0s..%s", t, mostTimeout)
+	}
 	return errors.Join(append(errs, s.validatePlugins()...)...)
 }
 
@@ -169,7 +191,7 @@ func (s Settings) validatePlugins() (errs []error) {
 			errs = append(errs, fmt.Errorf("%s: cannot be disabled", at))
 		}
 		seen[p.Name] = true
-		if p.Name == preemptName && p.Weight != 0 {
+		if beside(p.Name) && p.Weight != 0 {
 			errs = append(errs, fmt.Errorf("%s.weight: it rates no node; leave it out", at))
 		}
 		if math.IsNaN(p.Weight) || p.Weight < 0 || p.Weight > 1000 {

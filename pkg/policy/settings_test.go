@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,6 +32,10 @@ func TestValidate(t *testing.T) {
 		"no plugin is named":        {plugins(), nil},
 		"reserve at its least":      {func(s *Settings) { s.Reserve = Reserve{} }, nil},
 		"reserve at its most":       {func(s *Settings) { s.Reserve = Reserve{90, 1 << 20} }, nil},
+		"no timeout":                {func(s *Settings) { s.DefaultTaskTimeout = 0 }, nil},
+		"timeout at its most":       {func(s *Settings) { s.DefaultTaskTimeout = 8760 * time.Hour }, nil},
+		"timeout below":             {func(s *Settings) { s.DefaultTaskTimeout = -1 }, []string{"defaultTaskTimeout: -1ns is outside 0s..8760h0m0s"}},
+		"timeout above":             {func(s *Settings) { s.DefaultTaskTimeout = 8760*time.Hour + 1 }, []string{"defaultTaskTimeout: 8760h0m0.000000001s "}},
 		"percent below":             {func(s *Settings) { s.Reserve.Percent = -1 }, []string{"memoryReserve.percent: -1 "}},
 		"percent above":             {func(s *Settings) { s.Reserve.Percent = 91 }, []string{"memoryReserve.percent: 91 "}},
 		"fixed below":               {func(s *Settings) { s.Reserve.Fixed = -1 }, []string{"memoryReserve.fixedMiB: -1 "}},

@@ -81,10 +81,19 @@ func never(w *World, a *Asker) string {
 		return a.Never
 	case a.Type == gpu.Training:
 		return "nobody is ended for training"
+	case a.Gang && !served(w, a):
+		return "its task group is not known: no node takes it"
 	case w.Rules.Stage != OfScheduled && w.Rules.Stage != OfRunning:
 		return "the policy has nobody ended"
 	}
 	return ""
+}
+
+// served reports whether the Asker is of a service: whoever is of another group is not
+// placed by itself.
+func served(w *World, a *Asker) bool {
+	_, known := w.State.Service(a.Group)
+	return known
 }
 
 // reaches reports whether pods in the phase may be ended.

@@ -36,12 +36,12 @@ func (l *inquiry) site(n *ledger.Node) *site {
 }
 
 // at returns what is known of the node at that place, and whether that is remembered.
-// A plan's node is no state that comes again, and what units take along from other
-// nodes those say.
+// A plan's node is no state that comes again, what units take along from other nodes
+// those say, and what a node is of which something is kept the time says.
 func (l *inquiry) at(i int) (at *said, kept bool) {
 	n := l.w.State.At(i)
 	s := l.site(n)
-	if kept = l.kind != nil && n.Version != 0 && !s.spread; !kept {
+	if kept = l.kind != nil && n.Version != 0 && !s.spread && len(n.Kept) == 0; !kept {
 		if l.own == nil {
 			l.own = make([]said, l.w.State.Len())
 		}

@@ -120,10 +120,11 @@ func (m *memory) admit(nodes int) *kind {
 const idle = 4 * mostKinds
 
 // keyOf tells Askers apart by all that a plan for them depends on, but for who was
-// ended for them lately. Names are quoted: two may read like one.
+// ended for them lately, and how long they stay: what depends on that is not remembered.
+// Names are quoted: two may read like one.
 func keyOf(a *Asker, nodes int) string {
 	shape := a.Request
-	shape.Pod, shape.Name = "", ""
+	shape.Pod, shape.Name, shape.Gang, shape.Runtime = "", "", false, 0
 	if shape.Group != "" {
 		shape.Group = "any"
 	}

@@ -71,6 +71,14 @@ type SchedulerPolicySpec struct {
 
 	// LoadThresholds say from which load on a node, or a card, takes nothing more.
 	LoadThresholds *LoadThresholds `json:"loadThresholds,omitempty"`
+
+	// DefaultTaskTimeout is how long a pod may run that does not say so itself, as 90m
+	// or 2h, by when it is told; inference is exempt. 0s: for ever. At most 8760h.
+	// Default 2h.
+	DefaultTaskTimeout *string `json:"defaultTaskTimeout,omitempty"`
+
+	// EnforceTaskTimeout has it stopped then. Default false.
+	EnforceTaskTimeout *bool `json:"enforceTaskTimeout,omitempty"`
 }
 
 // LoadThresholds are by what is measured: at or above one of them nothing more is

@@ -9,7 +9,7 @@ import (
 )
 
 func full() *SchedulerPolicy {
-	yes, weight, percent, fixed, scale := true, 2.5, int64(5), int64(100), 1.5
+	yes, weight, percent, fixed, scale, timeout := true, 2.5, int64(5), int64(100), 1.5, "2h"
 	return &SchedulerPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: APIVersion, Kind: SchedulerPolicyKind},
 		ObjectMeta: metav1.ObjectMeta{Name: SchedulerPolicyName, Labels: map[string]string{"a": "b"}},
@@ -21,6 +21,8 @@ func full() *SchedulerPolicy {
 			DefaultSliceCores:   "none",
 			Injection:           "downwardAPI",
 			Shortlist:           &fixed,
+			DefaultTaskTimeout:  &timeout,
+			EnforceTaskTimeout:  &yes,
 		},
 	}
 }
@@ -40,6 +42,8 @@ func TestDeepCopy(t *testing.T) {
 	*c.Spec.MemoryReserve.FixedMiB = 0
 	*c.Spec.DeviceMemoryScaling = 0
 	*c.Spec.DeviceCoreScaling = 0
+	*c.Spec.DefaultTaskTimeout = ""
+	*c.Spec.EnforceTaskTimeout = false
 	if diff := cmp.Diff(full(), p); diff != "" {
 		t.Errorf("the original has changed (-before +after):\n%s", diff)
 	}

@@ -382,6 +382,16 @@ func (in *SchedulerPolicySpec) DeepCopyInto(out *SchedulerPolicySpec) {
 		*out = new(LoadThresholds)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.DefaultTaskTimeout != nil {
+		in, out := &in.DefaultTaskTimeout, &out.DefaultTaskTimeout
+		*out = new(string)
+		**out = **in
+	}
+	if in.EnforceTaskTimeout != nil {
+		in, out := &in.EnforceTaskTimeout, &out.EnforceTaskTimeout
+		*out = new(bool)
+		**out = **in
+	}
 	return
 }
 

@@ -1,0 +1,225 @@
+package ledger
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"time"
+
+	"heteroflow.io/heteroflow/pkg/gpu"
+)
+
+// Kept is what a service takes back of one node. It is a promise and no hold: Reserve
+// does not look at it, For does. It never changes.
+type Kept struct {
+	Group   gpu.GroupID
+	Service string // namespace/name of its TaskGroup, for people
+	From    time.Time
+
+	// hold is what its members had there together.
+	hold *Hold
+}
+
+// binds reports whether who is no member of another group than that, and stays until
+// then, has to leave it room. until zero is for ever.
+func (k *Kept) binds(g gpu.GroupID, until time.Time) bool {
+	return k.Group != g && (until.IsZero() || until.After(k.From))
+}
+
+// kept returns what the service takes back of each node: of all that its members had
+// there the sum. Cards that cannot be named are not kept.
+func (s *Service) kept(r Rules) map[gpu.NodeID]*Kept {
+	all := map[gpu.NodeID]*Kept{}
+	if s == nil {
+		return all
+	}
+	for i := range s.Kept {
+		p := &s.Kept[i]
+		k := all[p.Node]
+		if k == nil {
+			k = &Kept{Group: s.Group, Service: s.Name, From: s.From, hold: s.claims(p, r)}
+			all[p.Node] = k
+		}
+		k.hold.CPU += p.CPU
+		k.hold.Memory += p.Memory
+		k.hold.add(p.Uses())
+	}
+	return all
+}
+
+// claims returns the empty claim of the service to cards of the node on which the member
+// was. No pod has that ID: those of pods are without a colon.
+func (s *Service) claims(member *gpu.Placement, r Rules) *Hold {
+	tenant, _ := r.Owner(member.Namespace)
+	return &Hold{
+		State: Claimed, claim: newClaim(nil),
+		Placement: gpu.Placement{
+			Pod: "kept:" + gpu.PodID(s.Group), Namespace: member.Namespace, Name: s.Name, Node: member.Node, Tenant: tenant, Group: s.Group,
+		},
+	}
+}
+
+// add adds uses to those of the hold. It is for one that nobody else has yet.
+func (h *Hold) add(uses []gpu.CardUse) {
+	for _, u := range uses {
+		i, there := slices.BinarySearchFunc(h.uses, u.Card, func(x gpu.CardUse, id gpu.CardID) int { return cmp.Compare(x.Card, id) })
+		if there {
+			h.uses[i].Use = h.uses[i].Use.Plus(u.Use)
+		} else {
+			h.uses = slices.Insert(h.uses, i, u)
+		}
+	}
+}
+
+// keep notes what next keeps in the place of what old, of the same group, did. Either
+// may be nil. It is called with mu held.
+func (l *Ledger) keep(old, next *Service) {
+	was, is := old.kept(l.rules), next.kept(l.rules)
+	for id := range was {
+		if is[id] == nil {
+			l.keepOn(id, old.Group, nil)
+		}
+	}
+	for id, k := range is {
+		l.keepOn(id, k.Group, k)
+	}
+}
+
+// keepOn has k kept on the node for the group; nil: nothing.
+func (l *Ledger) keepOn(id gpu.NodeID, g gpu.GroupID, k *Kept) {
+	next := slices.Clone(l.kept[id])
+	i, there := slices.BinarySearchFunc(next, g, func(k *Kept, g gpu.GroupID) int { return cmp.Compare(k.Group, g) })
+	switch {
+	case there && k == nil:
+		next = slices.Delete(next, i, i+1)
+	case there && reflect.DeepEqual(next[i], k), k == nil:
+		return // as when the next closing is another
+	case there:
+		next[i] = k
+	default:
+		next = slices.Insert(next, i, k)
+	}
+	if l.kept[id] = next; len(next) == 0 {
+		delete(l.kept, id)
+	}
+	if n, known := l.nodes[id]; known {
+		same := *n
+		l.nodes[id] = l.version(&same)
+		l.changed[id] = struct{}{}
+	}
+}
+
+// keepAnew has what is kept be whose the rules in force say.
+func (l *Ledger) keepAnew() {
+	for _, s := range l.services {
+		if len(s.Kept) > 0 {
+			l.keep(s, s)
+		}
+	}
+}
+
+// For returns the node as somebody meets it who is of that group, if of any, and stays
+// until then, zero being for ever: what is kept for others and taken back before is
+// claimed there, as far as no member of theirs has it. It is the node itself where
+// nothing of it is kept from them.
+func (n *Node) For(g gpu.GroupID, until time.Time) *Node {
+	if len(n.Kept) == 0 {
+		return n // as nearly always
+	}
+	binding := 0
+	for _, k := range n.Kept {
+		if k.binds(g, until) {
+			binding++
+		}
+	}
+	switch {
+	case binding == 0:
+		return n
+	case binding == len(n.Kept) && n.rest != nil:
+		return n.rest
+	}
+	return n.less(func(k *Kept) bool { return k.binds(g, until) })
+}
+
+// less returns the node where what is kept that binds is claimed; itself if members have
+// all of that. Nothing else is kept of what it returns.
+func (n *Node) less(binds func(*Kept) bool) *Node {
+	next := *n
+	for _, k := range n.Kept {
+		if h := k.missing(n); h != nil && binds(k) {
+			next.enterKept(h, next.Claims == n.Claims)
+		}
+	}
+	if next.Claims == n.Claims {
+		return n
+	}
+	next.Kept, next.rest, next.Version = nil, nil, 0
+	return &next
+}
+
+// missing returns what is kept that no member has who is on the node; nil if they have
+// all of it. Members that are back may be others than those who left.
+func (k *Kept) missing(n *Node) *Hold {
+	h := *k.hold
+	h.uses = slices.Clone(h.uses)
+	for _, m := range n.Holds {
+		if m.Group != k.Group || isClaim(m) {
+			continue
+		}
+		h.CPU, h.Memory = h.CPU-m.CPU, h.Memory-m.Memory
+		for i := range m.uses {
+			h.minus(&m.uses[i])
+		}
+	}
+	h.CPU, h.Memory = max(0, h.CPU), max(0, h.Memory)
+	h.uses = slices.DeleteFunc(h.uses, func(u gpu.CardUse) bool { return u.Use == gpu.Use{} })
+	if len(h.uses) == 0 && h.CPU == 0 && h.Memory == 0 {
+		return nil
+	}
+	return &h
+}
+
+// minus takes off what somebody has of a card. Who has it alone has all of it.
+func (h *Hold) minus(had *gpu.CardUse) {
+	for i := range h.uses {
+		u := &h.uses[i]
+		switch {
+		case u.Card != had.Card:
+		case had.Use.Exclusive:
+			u.Use = gpu.Use{}
+		default:
+			u.Use.Memory = max(0, u.Use.Memory-had.Use.Memory)
+			u.Use.Cores = max(0, u.Use.Cores-had.Use.Cores)
+			u.Use.Slots = max(0, u.Use.Slots-had.Use.Slots)
+		}
+	}
+}
+
+// enterKept enters a claim of a service, where nobody else sees it. The first has its
+// cards copied.
+func (n *Node) enterKept(h *Hold, first bool) {
+	if first {
+		n.Cards = slices.Clone(n.Cards)
+	}
+	n.Holds = with(n.Holds, h)
+	n.Claims++
+	n.UsedCPU += h.CPU
+	n.UsedMemory += h.Memory
+	for _, u := range h.uses {
+		if c := n.card(u.Card); c != nil {
+			c.Claims = append(slices.Clip(c.Claims), Holder{h.Pod, h.Tenant, u.Use})
+			slices.SortFunc(c.Claims, func(a, b Holder) int { return cmp.Compare(a.Pod, b.Pod) })
+			c.Claimed = c.Claimed.Plus(u.Use)
+		}
+	}
+}
+
+// Unkept returns the node as it would be if nothing of it were kept; itself if that is so.
+func (n *Node) Unkept() *Node {
+	if len(n.Kept) == 0 {
+		return n
+	}
+	next := *n
+	next.Kept, next.rest = nil, nil
+	return &next
+}
