@@ -28,6 +28,11 @@ func TenantSubject(t *v1alpha1.Tenant) Subject {
 	return Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TenantKind, Name: t.Name, UID: t.UID}
 }
 
+// TaskGroupSubject is a TaskGroup.
+func TaskGroupSubject(g *v1alpha1.TaskGroup) Subject {
+	return Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TaskGroupKind, Namespace: g.Namespace, Name: g.Name, UID: g.UID}
+}
+
 // QuotaSubject is a ResourceQuota.
 func QuotaSubject(q *corev1.ResourceQuota) Subject {
 	return Subject{APIVersion: "v1", Kind: "ResourceQuota", Namespace: q.Namespace, Name: q.Name, UID: q.UID}

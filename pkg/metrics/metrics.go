@@ -39,6 +39,7 @@ type Metrics struct {
 	forgeries       *prometheus.CounterVec
 
 	preemptions *preemptions
+	windows     *windows
 
 	telemetryReads   *prometheus.CounterVec
 	telemetryTime    *prometheus.HistogramVec
@@ -83,6 +84,7 @@ func New(v View) *Metrics {
 		forgeries:       counters(nameForgeries),
 
 		preemptions: newPreemptions(),
+		windows:     newWindows(),
 
 		telemetryReads:   counters(nameTelemetryReads),
 		telemetryTime:    histograms(nameTelemetryTime),
@@ -105,6 +107,7 @@ func New(v View) *Metrics {
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
 	m.registry.MustRegister(m.preemptions.collectors()...)
+	m.registry.MustRegister(m.windows.collectors()...)
 	return m
 }
 

@@ -9,16 +9,21 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// preemptionFigures are the series about preemption: of a histogram, how many and the
-// sum.
+// preemptionFigures are the series about preemption.
 func preemptionFigures(t *testing.T, m *Metrics) map[string][2]float64 {
+	t.Helper()
+	return figures(t, m, preemptionFamilies())
+}
+
+// figures are the series of these metrics: of a histogram, how many and the sum.
+func figures(t *testing.T, m *Metrics, of []Family) map[string][2]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	ours := map[string]bool{}
-	for _, f := range preemptionFamilies() {
+	for _, f := range of {
 		ours[f.Name] = true
 	}
 	figures := map[string][2]float64{}
