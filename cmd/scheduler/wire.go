@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,6 +20,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/controllers/preempt"
 	"heteroflow.io/heteroflow/pkg/controllers/tenant"
+	"heteroflow.io/heteroflow/pkg/controllers/window"
 	"heteroflow.io/heteroflow/pkg/demand"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
@@ -111,6 +113,7 @@ type program struct {
 	places   *kube.Places      // nil without a topology file
 	settings policy.Settings
 	preempts *preempt.Controller
+	sleeps   *window.Controller
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -155,6 +158,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	}
 	p.engine = p.decider(cfg, c, counts)
 	p.preempts = p.preemption(cfg, c, counts)
+	p.sleeps = p.sleeper(c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
 }
@@ -236,6 +240,7 @@ func (p *program) answerer(cfg config, counts *metrics.Metrics) *server.Server {
 type clients struct {
 	work, events, deeds, lease kubernetes.Interface
 	kinds                      versioned.Interface
+	any                        dynamic.Interface // of whatever kind has a scale
 }
 
 func connect(cfg config) (c clients, err error) {
@@ -257,6 +262,9 @@ func connect(cfg config) (c clients, err error) {
 		return c, err
 	}
 	if c.lease, err = kubernetes.NewForConfig(leaseConfig(cfg, r)); err != nil {
+		return c, err
+	}
+	if c.any, err = dynamic.NewForConfig(kindsConfig(r)); err != nil {
 		return c, err
 	}
 	c.kinds, err = versioned.NewForConfig(kindsConfig(r))
@@ -369,6 +377,6 @@ func (p *program) duties() []func(context.Context) error {
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run, p.tenants.Run, p.learn, p.preempts.Run,
+		p.clashes.Run, p.tenants.Run, p.learn, p.preempts.Run, p.sleeps.Run,
 	}
 }

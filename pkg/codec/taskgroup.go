@@ -123,22 +123,34 @@ func keptOf(g *v1alpha1.TaskGroup, group gpu.GroupID) ([]gpu.Placement, error) {
 	return all, nil
 }
 
-// keptOfMember reads what one member had.
+// keptOfMember reads what one member had, of that group.
 func keptOfMember(m *v1alpha1.TaskGroupMember, namespace string, group gpu.GroupID) (gpu.Placement, error) {
+	p, err := DecodeMember(m)
+	if err == nil && p.Group != group {
+		err = fmt.Errorf("allocation: group: %s is not %s", quoted(string(p.Group)), quoted(string(group)))
+	}
+	if err != nil {
+		return gpu.Placement{}, err
+	}
+	p.Namespace = namespace
+	return p, nil
+}
+
+// DecodeMember returns what one member had, or what is wrong with it. The namespace is
+// not a part of it.
+func DecodeMember(m *v1alpha1.TaskGroupMember) (gpu.Placement, error) {
 	switch {
 	case m.UID == "":
 		return gpu.Placement{}, errors.New("uid: is missing")
 	case m.Node == "":
 		return gpu.Placement{}, errors.New("node: is missing")
 	}
-	of, grants, err := decodeClaim(m.Allocation)
+	group, grants, err := decodeClaim(m.Allocation)
 	switch {
 	case err != nil:
 		return gpu.Placement{}, fmt.Errorf("allocation: %w", err)
-	case of != group:
-		return gpu.Placement{}, fmt.Errorf("allocation: group: %s is not %s", quoted(string(of)), quoted(string(group)))
 	case len(grants) == 0:
 		return gpu.Placement{}, errors.New("allocation: has no cards")
 	}
-	return gpu.Placement{Pod: gpu.PodID(m.UID), Namespace: namespace, Node: gpu.NodeID(m.Node), Group: group, Grants: grants}, nil
+	return gpu.Placement{Pod: gpu.PodID(m.UID), Node: gpu.NodeID(m.Node), Group: group, Grants: grants}, nil
 }

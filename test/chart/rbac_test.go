@@ -21,8 +21,8 @@ func TestRightsAreTheFewest(t *testing.T) {
 	}
 	scales := map[string][]string{ // where a service may be put to sleep
 		"apps/deployments/scale": {"get", "update"}, "apps/replicasets/scale": {"get", "update"}, "apps/statefulsets/scale": {"get", "update"},
-		"autoscaling/horizontalpodautoscalers": {"get", "list", "update"},
-		"keda.sh/scaledobjects":                {"get", "list", "patch"},
+		"autoscaling/horizontalpodautoscalers": {"list", "patch"},
+		"keda.sh/scaledobjects":                {"list", "patch"},
 	}
 	always := map[string][]string{
 		"/nodes":                           {"get", "list", "watch"},
