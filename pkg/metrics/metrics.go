@@ -40,6 +40,10 @@ type Metrics struct {
 
 	preemptions *preemptions
 
+	rebuilds      *prometheus.CounterVec
+	rebuildHalted prometheus.Gauge
+	runtimes      *prometheus.CounterVec
+
 	telemetryReads   *prometheus.CounterVec
 	telemetryTime    *prometheus.HistogramVec
 	telemetryDropped *prometheus.CounterVec
@@ -84,6 +88,10 @@ func New(v View) *Metrics {
 
 		preemptions: newPreemptions(),
 
+		rebuilds:      newRebuilds(),
+		rebuildHalted: gauge(nameRebuildHalted),
+		runtimes:      newRuntimes(),
+
 		telemetryReads:   counters(nameTelemetryReads),
 		telemetryTime:    histograms(nameTelemetryTime),
 		telemetryDropped: counters(nameTelemetryDropped),
@@ -105,6 +113,7 @@ func New(v View) *Metrics {
 		newCollector(v), newLeadership(v.Leadership), newTenants(v),
 	)
 	m.registry.MustRegister(m.preemptions.collectors()...)
+	m.registry.MustRegister(m.rebuilds, m.rebuildHalted, m.runtimes)
 	return m
 }
 
