@@ -29,9 +29,9 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 	return &controller.Controller{
 		PodLister: p.cluster.Pods(), Preemptions: p.cluster.Preemptions(),
 		Changed: func() <-chan struct{} { return nil }, // a round a second is soon enough
-		Pods:    controller.PodAPI{Client: c.deeds},
+		Pods:    kube.PodAPI{Client: c.deeds},
 		Plans:   c.kinds.HeteroflowV1alpha1().Preemptions(),
-		Jobs:    controller.JobAPI{Client: c.deeds},
+		Jobs:    kube.JobAPI{Client: c.deeds},
 		Ledger:  p.books.Ledger,
 		Planner: controller.Planner{Plan: planner.Plan, Certify: preempt.Certify},
 		Codec: controller.Codec{

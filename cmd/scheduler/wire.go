@@ -19,6 +19,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/admission"
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/controllers/preempt"
+	"heteroflow.io/heteroflow/pkg/controllers/rebuild"
+	"heteroflow.io/heteroflow/pkg/controllers/runtime"
 	"heteroflow.io/heteroflow/pkg/controllers/tenant"
 	"heteroflow.io/heteroflow/pkg/controllers/window"
 	"heteroflow.io/heteroflow/pkg/demand"
@@ -114,6 +116,8 @@ type program struct {
 	settings policy.Settings
 	preempts *preempt.Controller
 	sleeps   *window.Controller
+	rebuilds *rebuild.Controller // nil where the policy leaves that to others
+	limits   *runtime.Controller
 }
 
 func wire(ctx context.Context, cfg config) (*program, error) {
@@ -158,7 +162,7 @@ func wire(ctx context.Context, cfg config) (*program, error) {
 	}
 	p.engine = p.decider(cfg, c, counts)
 	p.preempts = p.preemption(cfg, c, counts)
-	p.sleeps = p.sleeper(c, counts)
+	p.sleeps, p.rebuilds, p.limits = p.sleeper(c, counts), p.rebuilder(cfg, c, counts), p.limiter(cfg, c, counts)
 	p.server = p.answerer(cfg, counts)
 	return p, nil
 }
@@ -373,10 +377,14 @@ func (p *program) loops() []func(context.Context) error {
 
 // duties are the leader's alone, each until its context ends.
 func (p *program) duties() []func(context.Context) error {
-	return []func(context.Context) error{
+	all := []func(context.Context) error{
 		func(ctx context.Context) error { return p.engine.Run(ctx, p.settle) },
 		func(ctx context.Context) error { return p.engine.Wake(ctx, engine.WakePeriod) },
 		func(ctx context.Context) error { return p.audit.Run(ctx, p.audits) },
-		p.clashes.Run, p.tenants.Run, p.learn, p.preempts.Run, p.sleeps.Run,
+		p.clashes.Run, p.tenants.Run, p.learn, p.preempts.Run, p.sleeps.Run, p.limits.Run,
 	}
+	if p.rebuilds != nil {
+		all = append(all, p.rebuilds.Run)
+	}
+	return all
 }

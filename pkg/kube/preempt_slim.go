@@ -22,7 +22,6 @@ func victim(p, slim *corev1.Pod) {
 	slim.OwnerReferences = owner(p)
 	slim.Spec.SchedulerName = one(p.Spec.SchedulerName)
 	slim.Spec.Priority, slim.Spec.PriorityClassName = p.Spec.Priority, one(p.Spec.PriorityClassName)
-	slim.Status.StartTime = p.Status.StartTime
 	began(p.Status.InitContainerStatuses, slim.Status.InitContainerStatuses)
 	began(p.Status.ContainerStatuses, slim.Status.ContainerStatuses)
 }

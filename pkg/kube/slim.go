@@ -22,8 +22,9 @@ import (
 //     by, all annotations among them, its wishes about nodes, and who has nominated
 //     which;
 //   - a bound pod: what codec.Placement goes by (of one that is ours, with whom it
-//     works), its end, and its grace period; of one that may be ended for others, or
-//     whose earlier lives were, what codec.Bound goes by too;
+//     works), its begin, how long it may run, its end, and its grace period; of one
+//     that may be ended for others, or whose earlier lives were, what codec.Bound goes
+//     by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
 //   - a Tenant, and a Preemption: all but who has written which field of it.
@@ -81,9 +82,14 @@ func (s *slimmer) node(n *corev1.Node) corev1.Node {
 		}
 	}
 	for i := range n.Status.Conditions {
-		// Without its times, which every heartbeat changes.
+		// Without the time of its heartbeat, which each changes; since when it is not
+		// ready decides what becomes of services there.
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: c.Status})
+			ready := corev1.NodeCondition{Type: c.Type, Status: c.Status}
+			if c.Status != corev1.ConditionTrue {
+				ready.LastTransitionTime = c.LastTransitionTime
+			}
+			slim.Status.Conditions = append(slim.Status.Conditions, ready)
 		}
 	}
 	return slim
@@ -137,13 +143,15 @@ func (s *slimmer) bound(p, slim *corev1.Pod) {
 		if value == p.Spec.NodeName {
 			value = p.Spec.NodeName // the string that is there already
 		}
-		if key == codec.AnnotationTaskGroup {
+		switch key {
+		case codec.AnnotationTaskGroup, codec.AnnotationMaxRuntime, codec.AnnotationTaskType:
 			value = one(value)
 		}
 		if codec.ReadOfBound(key) {
 			put(&slim.Annotations, one(key), value)
 		}
 	}
+	slim.Status.StartTime = p.Status.StartTime
 	job := p.Labels[codec.LabelJobID]
 	switch mark, ok := p.Labels[codec.BoundByLabel]; {
 	case mark == codec.BoundByValue && job != "":

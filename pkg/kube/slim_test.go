@@ -43,6 +43,8 @@ type podRead struct {
 	Asks                      bool
 	Owner                     *metav1.OwnerReference
 	Refused                   metav1.Time // when kube-scheduler has begun to find no node for it
+	Started                   *metav1.Time
+	MaxRuntime, TaskType      string
 }
 
 func readPod(pod *corev1.Pod) podRead {
@@ -58,7 +60,8 @@ func readPod(pod *corev1.Pod) podRead {
 		}
 	}
 	if pod.Spec.NodeName != "" {
-		r.Bound = codec.Bound(pod)
+		r.Bound, r.Started = codec.Bound(pod), pod.Status.StartTime
+		r.MaxRuntime, r.TaskType = pod.Annotations[codec.AnnotationMaxRuntime], pod.Annotations[codec.AnnotationTaskType]
 		return r // what it wished for is not read any more
 	}
 	r.Asker, r.Asks = codec.Asking(pod, policy.Default(), nowhere)
@@ -85,11 +88,18 @@ type nodeRead struct {
 	Labels        map[string]string
 	Taints        []corev1.Taint
 	Unschedulable bool
+	Failed        metav1.Time // since when it is not ready
 }
 
 func readNode(node *corev1.Node) nodeRead {
 	facts, err := codec.Facts(node, policy.Default())
-	return nodeRead{facts, fmt.Sprint(err), node.Labels, node.Spec.Taints, node.Spec.Unschedulable}
+	r := nodeRead{facts, fmt.Sprint(err), node.Labels, node.Spec.Taints, node.Spec.Unschedulable, metav1.Time{}}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			r.Failed = c.LastTransitionTime
+		}
+	}
+	return r
 }
 
 // oneOf picks one.
@@ -180,6 +190,12 @@ func somePod(t testing.TB, seed int64) *corev1.Pod {
 		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference", "?"}[seed%3])
 		put(&pod.Annotations, codec.AnnotationPreemptMode, "suspend")
 	}
+	if choose(11) {
+		put(&pod.Annotations, codec.AnnotationTaskType, "batch")
+	}
+	if choose(5) || choose(11) {
+		put(&pod.Annotations, codec.AnnotationMaxRuntime, "90m")
+	}
 	if choose(13) {
 		put(&pod.Annotations, codec.AnnotationPreemptCount, "1")
 		put(&pod.Annotations, codec.AnnotationPreemptedFrom, "first")
@@ -264,9 +280,12 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 		n := readNode(someNode(seed))
 		count("no fault", n.Fault == "<nil>")
 		count("taints", len(n.Taints) > 0)
+		count("started", r.Started != nil)
+		count("limited", r.MaxRuntime != "" && r.TaskType != "")
+		count("not ready", !n.Failed.IsZero())
 	}
 	for _, name := range []string{"active", "ended", "ours", "foreign", "by label", "by owner", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints",
-		"lets itself be ended", "ended before", "since", "asks for somebody's end", "nobody is ended for it"} {
+		"lets itself be ended", "ended before", "since", "asks for somebody's end", "nobody is ended for it", "started", "limited", "not ready"} {
 		if seen[name] < someObjects/100 {
 			t.Errorf("%s: %d of %d", name, seen[name], someObjects)
 		}

@@ -208,10 +208,10 @@ const (
 // Families lists every metric of ours, in the order of the documents. Those of
 // the Go runtime and of the process come on top.
 func Families() []Family {
-	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies(), telemetryFamilies(), preemptionFamilies(), windowFamilies())
+	return slices.Concat(countedFamilies(), leadershipFamilies(), tenantFamilies(), telemetryFamilies(), preemptionFamilies(), windowFamilies(), rebuildFamilies(), runtimeFamilies())
 }
 
-// countedFamilies are all but those about leadership, tenants, telemetry, preemption and windows.
+// countedFamilies are all but those of which other files tell.
 func countedFamilies() []Family {
 	verb := Label{Name: "verb", Values: texts(verbs())}
 	vendor := Label{Name: "vendor", Values: texts(gpu.Vendors())}

@@ -41,6 +41,10 @@ type Metrics struct {
 	preemptions *preemptions
 	windows     *windows
 
+	rebuilds      *prometheus.CounterVec
+	rebuildHalted prometheus.Gauge
+	runtimes      *prometheus.CounterVec
+
 	telemetryReads   *prometheus.CounterVec
 	telemetryTime    *prometheus.HistogramVec
 	telemetryDropped *prometheus.CounterVec
@@ -86,6 +90,10 @@ func New(v View) *Metrics {
 		preemptions: newPreemptions(),
 		windows:     newWindows(),
 
+		rebuilds:      newRebuilds(),
+		rebuildHalted: gauge(nameRebuildHalted),
+		runtimes:      newRuntimes(),
+
 		telemetryReads:   counters(nameTelemetryReads),
 		telemetryTime:    histograms(nameTelemetryTime),
 		telemetryDropped: counters(nameTelemetryDropped),
@@ -108,6 +116,7 @@ func New(v View) *Metrics {
 	)
 	m.registry.MustRegister(m.preemptions.collectors()...)
 	m.registry.MustRegister(m.windows.collectors()...)
+	m.registry.MustRegister(m.rebuilds, m.rebuildHalted, m.runtimes)
 	return m
 }
 

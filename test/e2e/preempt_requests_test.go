@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"heteroflow.io/heteroflow/pkg/controllers/preempt"
+	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/test/cluster"
 )
 
@@ -39,7 +39,7 @@ func (s *scene) placed(name string) *corev1.Pod {
 }
 
 func (s *scene) refusesOtherVersions() {
-	api := preempt.PodAPI{Client: s.Client}
+	api := kube.PodAPI{Client: s.Client}
 	old := s.placed("victim")
 	s.must("a trial", api.Evict(s.ctx, old, true))
 	marked, err := api.Annotate(s.ctx, old, map[string]any{"example.com/a": "b"})
@@ -72,7 +72,7 @@ func (s *scene) refusesOtherVersions() {
 }
 
 func (s *scene) tellsABudgetApart() {
-	api := preempt.PodAPI{Client: s.Client}
+	api := kube.PodAPI{Client: s.Client}
 	none := intstr.FromInt32(0)
 	_, err := s.Client.PolicyV1().PodDisruptionBudgets(s.ns).Create(s.ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "none"},
@@ -86,14 +86,14 @@ func (s *scene) tellsABudgetApart() {
 	pod, err = s.Client.CoreV1().Pods(s.ns).UpdateStatus(s.ctx, pod, metav1.UpdateOptions{})
 	s.must("status", err)
 	for _, trial := range []bool{true, false} {
-		if err := api.Evict(s.ctx, pod, trial); !errors.Is(err, preempt.ErrBlocked) {
+		if err := api.Evict(s.ctx, pod, trial); !errors.Is(err, kube.ErrBlocked) {
 			s.Errorf("evicted (for a trial: %v) against a budget: %v", trial, err)
 		}
 	}
 }
 
 func (s *scene) suspendsAJobOfOneVersion() {
-	api := preempt.JobAPI{Client: s.Client}
+	api := kube.JobAPI{Client: s.Client}
 	made, err := s.Client.BatchV1().Jobs(s.ns).Create(s.ctx, &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: "job"},
 		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{

@@ -12,6 +12,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/kube"
 )
 
 // apply does a step.
@@ -129,7 +130,7 @@ func (r *round) ask(ctx context.Context, p *v1alpha1.Preemption, v *v1alpha1.Vic
 		return r.suspend(ctx, p, seen)
 	}
 	err := r.Pods.Evict(ctx, seen.pod, false)
-	if errors.Is(err, ErrBlocked) {
+	if errors.Is(err, kube.ErrBlocked) {
 		r.memory.tried[v.UID] = r.Now()
 	}
 	return err

@@ -15,6 +15,7 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/kube"
 )
 
 // An API server that answers no trial run, whatever for, leaves no room kept for ever.
@@ -123,7 +124,7 @@ func TestAFewAskWhomABudgetKeeps(t *testing.T) {
 			return nil
 		}
 		asked++
-		return ErrBlocked
+		return kube.ErrBlocked
 	}}
 	s.rounds(62)
 	if asked < 5 || asked > 15 {

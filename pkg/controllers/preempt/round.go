@@ -16,6 +16,7 @@ import (
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/engine"
 	"heteroflow.io/heteroflow/pkg/gpu"
+	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
@@ -86,7 +87,7 @@ func (r *round) abandon(ctx context.Context, p *v1alpha1.Preemption) error {
 
 // passing drops an error that says no more than that the next round decides anew.
 func passing(err error) error {
-	if errors.Is(err, ErrBlocked) || errors.Is(err, engine.ErrNoPod) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if errors.Is(err, kube.ErrBlocked) || errors.Is(err, engine.ErrNoPod) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -229,7 +230,7 @@ func (r *round) rehearse(ctx context.Context, p *v1alpha1.Preemption, who *v1alp
 		return nil
 	}
 	err := r.Pods.Evict(ctx, v.pod, true)
-	if v.blocked = errors.Is(err, ErrBlocked); v.blocked {
+	if v.blocked = errors.Is(err, kube.ErrBlocked); v.blocked {
 		return nil
 	}
 	return err

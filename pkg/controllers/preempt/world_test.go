@@ -399,7 +399,7 @@ func (s podServer) Evict(_ context.Context, pod *corev1.Pod, dry bool) error {
 	}
 	left, guarded := s.budget[pod.Labels["app"]]
 	if guarded && left == 0 {
-		return ErrBlocked
+		return kube.ErrBlocked
 	}
 	if dry {
 		return nil

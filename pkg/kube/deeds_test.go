@@ -1,4 +1,4 @@
-package preempt
+package kube
 
 import (
 	"encoding/json"
@@ -13,7 +13,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -85,6 +84,10 @@ func TestRequestsAreOfOneVersion(t *testing.T) {
 		"resume": {func(_ PodAPI, j JobAPI) error {
 			return j.Suspend(t.Context(), job, false, map[string]any{codec.AnnotationSuspendedBy: nil})
 		}, `PATCH /apis/batch/v1/namespaces/ns/jobs/j {"metadata":{"annotations":{"heteroflow.io/suspended-by":null},"resourceVersion":"8","uid":"uj"},"spec":{"suspend":false}}`},
+		"suspend, and leave the annotations": {func(_ PodAPI, j JobAPI) error { return j.Suspend(t.Context(), job, true, nil) },
+			`PATCH /apis/batch/v1/namespaces/ns/jobs/j {"metadata":{"resourceVersion":"8","uid":"uj"},"spec":{"suspend":true}}`},
+		"deadline": {func(p PodAPI, _ JobAPI) error { return p.SetDeadline(t.Context(), pod, 7200) },
+			`PATCH /api/v1/namespaces/ns/pods/v {"metadata":{"resourceVersion":"7","uid":"u1"},"spec":{"activeDeadlineSeconds":7200}}`},
 		"create": {func(p PodAPI, _ JobAPI) error {
 			_, err := p.Create(t.Context(), "ns", []byte(`{"metadata":{"name":"v"},"spec":{"containers":null}}`))
 			return err
@@ -119,26 +122,10 @@ func TestBlocked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &wire{answer: &tc.answer}
-			err := PodAPI{w.client(t)}.Evict(t.Context(), podOf("u1"), false)
+			err := PodAPI{w.client(t)}.Evict(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "v", UID: "u1"}}, false)
 			if err == nil || errors.Is(err, ErrBlocked) != tc.blocked {
 				t.Errorf("Evict = %v, blocked should be %v", err, tc.blocked)
 			}
 		})
-	}
-}
-
-// What is refused for good is told apart from what may work in a moment.
-func TestRefusal(t *testing.T) {
-	for err, want := range map[error]bool{
-		tooMany():                             true,
-		apierrors.NewBadRequest("no"):         true,
-		apierrors.NewTooManyRequests("no", 1): false,
-		apierrors.NewInternalError(io.EOF):    false,
-		io.EOF:                                false,
-		fmt.Errorf("create: %w", tooMany()):   true,
-	} {
-		if got := refusal(err); got != want {
-			t.Errorf("refusal(%v) = %v, want %v", err, got, want)
-		}
 	}
 }

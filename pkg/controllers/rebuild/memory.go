@@ -1,0 +1,80 @@
+package rebuild
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is what the caches do not say. The zero value is ready for use. All of it is of
+// pods, nodes and TaskGroups that are there, or were a moment ago.
+type memory struct {
+	missed  map[string]time.Time    // node -> when it was first seen to be lost, where it does not say
+	evicted map[types.UID]eviction  // pod -> when and of which group
+	tried   map[types.UID]time.Time // pod -> when it was last looked at anew
+	rests   map[types.UID]time.Time // pod -> until when it is not
+	told    map[types.UID]string    // pod -> why it is not evicted, as it was last told
+	halted  map[types.UID]bool      // TaskGroup -> that nothing is rebuilt was told
+}
+
+// eviction is one of ours.
+type eviction struct {
+	of types.UID // the TaskGroup
+	at time.Time
+}
+
+// since returns when the node was first seen to be lost: now, if it was not before or
+// the clock has been put back since.
+func (m *memory) since(node string, now time.Time) time.Time {
+	if at, known := m.missed[node]; known && !at.After(now) {
+		return at
+	}
+	put(&m.missed, node, now)
+	return now
+}
+
+// forget drops what is of nobody that is seen any more.
+func (m *memory) forget(s *seen) {
+	for node := range m.missed {
+		if _, lost := s.lost[node]; !lost {
+			delete(m.missed, node)
+		}
+	}
+	for pod, e := range m.evicted {
+		switch since := s.now.Sub(e.at); {
+		case since >= leaves:
+			delete(m.evicted, pod)
+		case since < 0: // the clock has been put back
+			m.evicted[pod] = eviction{e.of, s.now}
+		}
+	}
+	lost, groups := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, g := range s.groups {
+		groups[g.UID] = true
+		for _, pod := range g.members {
+			if _, is := s.lost[pod.Spec.NodeName]; is {
+				lost[pod.UID] = true
+			}
+		}
+	}
+	keep(m.tried, lost)
+	keep(m.rests, lost)
+	keep(m.told, lost)
+	keep(m.halted, groups)
+}
+
+// keep drops what is of others.
+func keep[V any](of map[types.UID]V, those map[types.UID]bool) {
+	for id := range of {
+		if !those[id] {
+			delete(of, id)
+		}
+	}
+}
+
+func put[K comparable, V any](into *map[K]V, key K, value V) {
+	if *into == nil {
+		*into = map[K]V{}
+	}
+	(*into)[key] = value
+}

@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// run is a pod that runs and may not for ever.
+type run struct {
+	pod   *corev1.Pod
+	limit time.Duration
+	own   bool      // by its own word, else by the default
+	hard  bool      // it is ended then, else told
+	end   time.Time // when the time is over
+}
+
+// run returns how long the pod may run yet; false of one that has not begun, is at its
+// end, or is none of ours to end.
+func (c *Controller) run(pod *corev1.Pod) (run, bool) {
+	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
+	if pod.Status.StartTime.IsZero() || pod.DeletionTimestamp != nil || finished(pod) || static || !c.Ours(pod) || c.Inference(pod) {
+		return run{}, false
+	}
+	r := run{pod: pod, limit: c.Default, hard: c.Enforced}
+	if own, says := c.Max(pod); says {
+		r.limit, r.own, r.hard = own, true, true
+	}
+	r.end = pod.Status.StartTime.Add(r.limit)
+	return r, r.limit > 0
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// act is what is to be done about a pod.
+type act int
+
+// The acts, in the order in which they are done.
+const (
+	end    act = iota // its time is over
+	warn              // it is soon
+	report            // it is, and nothing ends the pod
+)
+
+// deed is an act about a pod.
+type deed struct {
+	run
+	act act
+}
+
+// mostLead is how long before its end a pod is warned, at most.
+const mostLead = 10 * time.Minute
+
+// lead is how long before its end a pod is warned.
+func (r *run) lead() time.Duration { return min(r.limit/10, mostLead) }
+
+// decide says what is to be done: who is to be ended first, of those who was not tried
+// before, and of those whose time has been over for longest. What has been done about
+// each is in records, by its UID.
+func decide(all []run, records map[types.UID]*record, now time.Time) (deeds []deed) {
+	for i := range all {
+		if act, due := all[i].due(records[all[i].pod.UID], now); due {
+			deeds = append(deeds, deed{all[i], act})
+		}
+	}
+	tried := func(d *deed) time.Time {
+		if r := records[d.pod.UID]; r != nil {
+			return r.tried
+		}
+		return time.Time{}
+	}
+	slices.SortFunc(deeds, func(a, b deed) int {
+		return cmp.Or(cmp.Compare(a.act, b.act), tried(&a).Compare(tried(&b)), a.end.Compare(b.end),
+			cmp.Compare(a.pod.Namespace, b.pod.Namespace), cmp.Compare(a.pod.Name, b.pod.Name))
+	})
+	return deeds
+}
+
+// due returns what is to be done about the pod now, if anything. What was told of
+// another end, before the limit was changed, does not count.
+func (r *run) due(known *record, now time.Time) (act, bool) {
+	if known == nil {
+		known = &record{}
+	}
+	over := !now.Before(r.end)
+	switch {
+	case over && r.hard:
+		return end, !known.rests(now)
+	case over:
+		return report, !known.reported.Equal(r.end)
+	}
+	return warn, r.hard && !now.Before(r.end.Add(-r.lead())) && !known.warned.Equal(r.end)
+}
