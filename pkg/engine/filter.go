@@ -54,6 +54,9 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 		out.Reason = mostFrequent(refused)
 	} else {
 		out.Reason, out.Summary = judge.explain(refused)
+		if out.Summary.Unoffered == 0 {
+			out.Summary.Coming, out.Summary.Kept = judge.ahead()
+		}
 	}
 	out.Feasible = judge.names(judge.shortlist(fit))
 	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
