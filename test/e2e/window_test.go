@@ -122,7 +122,7 @@ func (s *scene) pauses() {
 		}
 		return nil
 	})
-	s.check("events", s.hasEvent("pause", "Paused", "0"))
+	s.check("events", s.hasEvent("pause", "Paused", ""))
 }
 
 // scales: the autoscaler wants 7 where the window says 1. A group that is deleted then
@@ -185,7 +185,7 @@ func (s *scene) pausesWhatKEDAScales() {
 func (s *scene) refusesTheYounger() {
 	s.offers("contest", "contest", 2, pausing(shut()))
 	s.meanwhile(1100*time.Millisecond, "the clock of creation", func() error { return nil }) // it counts seconds
-	s.group("younger", "contest", pausing(always()))
+	s.group("younger", "contest", pausing(between(-time.Hour, 2*time.Hour)))
 	s.disturbed("younger", "TargetTaken")
 	s.eventually("nobody to run", func() error { return s.serves("contest", 0) })
 	s.deleteGroup("younger")
