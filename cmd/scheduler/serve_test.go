@@ -34,6 +34,7 @@ func api(t *testing.T, nodes, pods string, rest http.HandlerFunc) (kubeconfig st
 			"/api/v1/resourcequotas":                   {"ResourceQuota", "v1", ""},
 			"/apis/heteroflow.io/v1alpha1/tenants":     {"Tenant", "heteroflow.io/v1alpha1", oneTenant},
 			"/apis/heteroflow.io/v1alpha1/preemptions": {"Preemption", "heteroflow.io/v1alpha1", ""},
+			"/apis/heteroflow.io/v1alpha1/taskgroups":  {"TaskGroup", "heteroflow.io/v1alpha1", ""},
 		}[r.URL.Path]
 		if !known || r.URL.Query().Get("watch") == "" {
 			rest(w, r)

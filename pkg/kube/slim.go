@@ -16,17 +16,18 @@ import (
 // was, which is 90 MiB for 40,000 of them.
 //
 // What is kept of whom:
-//   - a node: what codec.Facts goes by, and what decides whether it takes a pod
-//     at all (labels, taints);
+//   - a node: what codec.Facts goes by, what decides whether it takes a pod at all
+//     (labels, taints), and since when it has been ready, or has not;
 //   - a pod that waits for its node: what codec.Request, codec.Asking and a Binding go
 //     by, all annotations among them, its wishes about nodes, and who has nominated
 //     which;
 //   - a bound pod: what codec.Placement goes by (of one that is ours, with whom it
-//     works), its end, and its grace period; of one that may be ended for others, or
+//     works, and since when it runs), how long it may run, its end, and its grace
+//     period; of one that may be ended for others, or
 //     whose earlier lives were, what codec.Bound goes by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
-//   - a Tenant, and a Preemption: all but who has written which field of it.
+//   - a Tenant, a Preemption and a TaskGroup: all but who has written which field of it.
 type slimmer struct {
 	lists  lists
 	marks  map[string]string // the labels of a pod that we have bound; never edited
@@ -55,6 +56,8 @@ func (s *slimmer) slim(object any) (any, error) {
 		o.ManagedFields = nil
 	case *v1alpha1.Preemption:
 		o.ManagedFields = nil
+	case *v1alpha1.TaskGroup:
+		o.ManagedFields = nil
 	}
 	return object, nil
 }
@@ -81,9 +84,9 @@ func (s *slimmer) node(n *corev1.Node) corev1.Node {
 		}
 	}
 	for i := range n.Status.Conditions {
-		// Without its times, which every heartbeat changes.
+		// Without the time of the heartbeat, which each changes.
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: c.Status})
+			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: c.Status, LastTransitionTime: c.LastTransitionTime})
 		}
 	}
 	return slim
@@ -137,7 +140,7 @@ func (s *slimmer) bound(p, slim *corev1.Pod) {
 		if value == p.Spec.NodeName {
 			value = p.Spec.NodeName // the string that is there already
 		}
-		if key == codec.AnnotationTaskGroup {
+		if key == codec.AnnotationTaskGroup || key == codec.AnnotationTaskType || key == codec.AnnotationMaxRuntime {
 			value = one(value)
 		}
 		if codec.ReadOfBound(key) {
@@ -145,6 +148,9 @@ func (s *slimmer) bound(p, slim *corev1.Pod) {
 		}
 	}
 	job := p.Labels[codec.LabelJobID]
+	if p.Labels[codec.BoundByLabel] == codec.BoundByValue {
+		slim.Status.StartTime = p.Status.StartTime
+	}
 	switch mark, ok := p.Labels[codec.BoundByLabel]; {
 	case mark == codec.BoundByValue && job != "":
 		slim.Labels = s.groups.labels(job)

@@ -43,6 +43,10 @@ type podRead struct {
 	Asks                      bool
 	Owner                     *metav1.OwnerReference
 	Refused                   metav1.Time // when kube-scheduler has begun to find no node for it
+	Member                    string
+	Inference                 bool
+	Runtime                   time.Duration
+	Began                     *metav1.Time // of what we have bound
 }
 
 func readPod(pod *corev1.Pod) podRead {
@@ -51,6 +55,11 @@ func readPod(pod *corev1.Pod) podRead {
 		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: codec.Grace(pod), Version: pod.ResourceVersion,
 	}
 	r.Epoch, _ = codec.BoundIn(pod)
+	r.Member, r.Inference = codec.TaskGroup(pod), codec.Inference(pod)
+	r.Runtime, _ = codec.MaxRuntime(pod)
+	if pod.Spec.NodeName != "" && pod.Labels[codec.BoundByLabel] == codec.BoundByValue {
+		r.Began = pod.Status.StartTime
+	}
 	r.Doubt = fmt.Sprint(codec.Doubt(pod))
 	if codec.Victim(pod) || pod.Spec.NodeName == "" {
 		if r.Owner = metav1.GetControllerOf(pod); r.Owner != nil {
@@ -85,11 +94,18 @@ type nodeRead struct {
 	Labels        map[string]string
 	Taints        []corev1.Taint
 	Unschedulable bool
+	Since         []metav1.Time // when it became ready, or did not stay so
 }
 
 func readNode(node *corev1.Node) nodeRead {
 	facts, err := codec.Facts(node, policy.Default())
-	return nodeRead{facts, fmt.Sprint(err), node.Labels, node.Spec.Taints, node.Spec.Unschedulable}
+	r := nodeRead{facts, fmt.Sprint(err), node.Labels, node.Spec.Taints, node.Spec.Unschedulable, nil}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			r.Since = append(r.Since, c.LastTransitionTime)
+		}
+	}
+	return r
 }
 
 // oneOf picks one.
@@ -179,6 +195,11 @@ func somePod(t testing.TB, seed int64) *corev1.Pod {
 		put(&pod.Annotations, codec.AnnotationPreemptible, []string{"true", "false"}[seed%2])
 		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference", "?"}[seed%3])
 		put(&pod.Annotations, codec.AnnotationPreemptMode, "suspend")
+	}
+	if choose(3) {
+		put(&pod.Annotations, codec.AnnotationMaxRuntime, "90m")
+		put(&pod.Annotations, codec.AnnotationTaskGroup, "chat")
+		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference"}[seed%2])
 	}
 	if choose(13) {
 		put(&pod.Annotations, codec.AnnotationPreemptCount, "1")
