@@ -240,6 +240,38 @@ func TestNobodyIsEndedForWhatIsKept(t *testing.T) {
 	}
 }
 
+// TestPlansGoByTheTime: a node of which something is kept is another to a pod as time goes
+// by, though nothing has happened to it.
+func TestPlansGoByTheTime(t *testing.T) {
+	now := time.Now()
+	c := newCluster(2)
+	c.cfg.Now = func() time.Time { return now }
+	c.joins("low", "ns", "n1-d0", alone)
+	c.keeps("chat", now.Add(time.Hour), "n1-d1")
+	low := preempt.Pod{ID: "low", Namespace: "ns", Name: "low", Node: "n1", Preemptible: true, Ours: true, Phase: preempt.Running, Since: now.Add(-time.Hour)}
+	var planner preempt.Planner
+	plan := func(runtime time.Duration) preempt.Outcome {
+		r := lasting(runtime, pod("p", whole(1)))
+		r.Priority = 10
+		w := &preempt.World{
+			State: c.ledger.Snapshot(), Pods: map[gpu.NodeID][]preempt.Pod{"n1": {low}}, Now: now, Rules: preempt.Rules{Stage: preempt.OfRunning},
+			Trial: c.Trial, Policy: "the same",
+		}
+		_, outcome := planner.Plan(w, &preempt.Asker{Request: r})
+		return outcome
+	}
+	if got := plan(30 * time.Minute); got != preempt.FitsNow {
+		t.Errorf("it ends before: outcome %d", got)
+	}
+	if got := plan(2 * time.Hour); got != preempt.Planned {
+		t.Errorf("it ends after: outcome %d", got)
+	}
+	now = now.Add(45 * time.Minute)
+	if got := plan(30 * time.Minute); got != preempt.Planned {
+		t.Errorf("it would not end before any more: outcome %d", got)
+	}
+}
+
 // A pod of a task group that is not known is woken when it is, and not before; and once
 // it is one no more, it waits again.
 func TestWakesWhoseTaskGroupAppears(t *testing.T) {
