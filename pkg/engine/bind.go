@@ -244,7 +244,7 @@ func figures(v pipeline.Verdict) string {
 	case v.Gauge != "":
 		return fmt.Sprintf(" (%s)", measured(v.Gauge, v.Have, v.Want))
 	case v.Closed > 0:
-		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", closedText(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
+		return fmt.Sprintf(" (%s closed; left: %d of %d %s)", cardsText(v.Closed), v.Have, v.Want, v.Reason.Info().Unit)
 	case v.Want == 0:
 		return ""
 	}

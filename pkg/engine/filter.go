@@ -54,6 +54,9 @@ func (e *Engine) Filter(r *gpu.Request, nodes []gpu.NodeID) Filtered {
 		out.Reason = mostFrequent(refused)
 	} else {
 		out.Reason, out.Summary = judge.explain(refused)
+		if out.Summary.Unoffered == 0 {
+			out.Summary.Coming, out.Summary.Kept = judge.ahead()
+		}
 	}
 	out.Feasible = judge.names(judge.shortlist(fit))
 	if len(out.Feasible) == 1 { // kube-scheduler will not ask for a score
@@ -81,6 +84,9 @@ func (e *Engine) expect(r *gpu.Request, by *judge, node gpu.NodeID) {
 	n, ok := by.snapshot.Node(node)
 	if !ok {
 		return
+	}
+	if by.claimed != "" {
+		n = n.Unkept()
 	}
 	s := stand(r, by.snapshot, by.terms, by.now)
 	if p, v := s.assign(n); v.OK() {

@@ -44,11 +44,17 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms, now time.Time) standing
 		s.gate = pipeline.Verdict{Reason: gpu.GangIncomplete}
 		return s
 	}
-	if _, served := in.Service(r.Group); r.Runtime > 0 && !served {
-		s.stay = now.Add(r.Runtime)
-	}
+	s.stay = stays(r, in, now)
 	s.budget(in)
 	return s
+}
+
+// stays says until when the pod is there at most if it is placed then; zero: for ever.
+func stays(r *gpu.Request, in ledger.Snapshot, from time.Time) time.Time {
+	if _, served := in.Service(r.Group); r.Runtime <= 0 || served {
+		return time.Time{}
+	}
+	return from.Add(r.Runtime)
 }
 
 // waits reports whether the request is of a task group that is not known, or no service:

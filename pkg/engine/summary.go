@@ -29,6 +29,8 @@ type Summary struct {
 	// Unoffered nodes fit, but kube-scheduler did not ask about them: its own
 	// filters (taints, CPU, affinity) or its sampling left them out.
 	Unoffered int
+	Coming    *Coming  // room that is to come; nil: none is known
+	Kept      *Keeping // room that is kept from the pod; nil: none
 }
 
 // Codes is the set of codes as one text, the same whatever their counts.
@@ -55,7 +57,14 @@ func (s Summary) String() string {
 	if len(parts) == 0 {
 		return "0/0 nodes"
 	}
-	return fmt.Sprintf("0/%d nodes: %s", s.Nodes, strings.Join(parts, ", "))
+	text := fmt.Sprintf("0/%d nodes: %s", s.Nodes, strings.Join(parts, ", "))
+	if s.Coming != nil {
+		text += "; " + s.Coming.String()
+	}
+	if s.Kept != nil {
+		text += "; " + s.Kept.String()
+	}
+	return text
 }
 
 // String is one reason; with its figures, where there are any and pods that end
@@ -69,7 +78,7 @@ func (c Count) String() string {
 		return fmt.Sprintf("%s (lowest: %s on %s)", text, measured(c.Gauge, c.Have, c.Want), c.Best)
 	}
 	if c.Closed > 0 {
-		return fmt.Sprintf("%s (%s closed; most left: %d of %d %s on %s)", text, closedText(c.Closed), c.Have, c.Want, c.Reason.Info().Unit, c.Best)
+		return fmt.Sprintf("%s (%s closed; most left: %d of %d %s on %s)", text, cardsText(c.Closed), c.Have, c.Want, c.Reason.Info().Unit, c.Best)
 	}
 	if info := c.Reason.Info(); info.Unit != "" && !info.Final && c.Want > 0 {
 		text += fmt.Sprintf(" (most free: %d of %d %s on %s%s)", c.Have, c.Want, info.Unit, c.Best, foreignText(c.Foreign))
@@ -160,8 +169,8 @@ func foreignText(mib int64) string {
 	return fmt.Sprintf("; %d MiB there are used beyond what pods hold", mib)
 }
 
-// closedText counts cards for people.
-func closedText(n int64) string {
+// cardsText counts cards for people.
+func cardsText(n int64) string {
 	if n == 1 {
 		return "1 card"
 	}

@@ -12,8 +12,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/ledger"
 )
 
-// TestConcurrent lets many binders fight for four cards while others look on, and one
-// tells what it has measured. No
+// TestConcurrent lets many binders fight for four cards while others look on, one
+// tells what it has measured, and one what services keep for themselves. No
 // view may ever show a broken promise, and in the end the books are exactly what
 // the binders believe to hold.
 func TestConcurrent(t *testing.T) {
@@ -38,6 +38,7 @@ func TestConcurrent(t *testing.T) {
 			}
 		})
 	}
+	looking.Go(func() { promise(l, rand.New(rand.NewPCG(run, binders+1)), done) })
 	looking.Go(func() { measure(l, rand.New(rand.NewPCG(run, binders)), done) })
 	for i := range binders {
 		binding.Go(func() { mine[i] = bind(t, l, rand.New(rand.NewPCG(run, uint64(i))), i, rounds) })
@@ -114,9 +115,29 @@ func anyPlacement(rnd *rand.Rand, id gpu.PodID) gpu.Placement {
 	return of(tenant, pod(id, shares...))
 }
 
+// promise makes and drops services that keep this and that.
+func promise(l *ledger.Ledger, random *rand.Rand, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		g := gpu.GroupID('g' + rune(random.IntN(3)))
+		if random.IntN(3) == 0 {
+			l.DropService(g)
+		} else {
+			l.SetService(ledger.Service{Group: g, From: start, Kept: []gpu.Placement{anyPlacement(random, "m"), anyPlacement(random, "n")}})
+		}
+	}
+}
+
 // keepsPromises holds the promises against a view, adding up by itself.
 func keepsPromises(t *testing.T, s ledger.Snapshot) {
 	for _, n := range s.Nodes() {
+		if rest := n.For("", time.Time{}); len(n.Kept) == 0 && rest != n || rest.For("", time.Time{}) != rest {
+			t.Errorf("%s is another to who stays for ever, and nothing is kept of it", n.ID)
+		}
 		for i := range n.Cards {
 			c := &n.Cards[i]
 			if s := sum(c.Holders); s != c.Used || over(&c.Card, c.Holders) || crowded(c.Holders) || c.Divided || mixed(c.Holders, chain{}) {

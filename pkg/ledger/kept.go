@@ -141,6 +141,17 @@ func (n *Node) For(g gpu.GroupID, until time.Time) *Node {
 	return n.less(func(k *Kept) bool { return k.binds(g, until) })
 }
 
+// FirstKept returns what is taken back first of all that is kept from somebody who is of
+// that group, if of any, and stays until then; nil if nothing is.
+func (n *Node) FirstKept(g gpu.GroupID, until time.Time) (first *Kept) {
+	for _, k := range n.Kept {
+		if k.binds(g, until) && (first == nil || k.From.Before(first.From)) {
+			first = k
+		}
+	}
+	return first
+}
+
 // less returns the node where what is kept that binds is claimed; itself if members have
 // all of that. Nothing else is kept of what it returns.
 func (n *Node) less(binds func(*Kept) bool) *Node {

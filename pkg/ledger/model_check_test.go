@@ -30,6 +30,7 @@ func (r *run) Check(t *rapid.T) {
 	r.CheckSpent(t, s)
 	r.CheckPairs(t, s)
 	r.checkClaims(t, s)
+	r.checkKeeping(t, s)
 	r.forced = false
 	pods, holders := []gpu.PodID{}, map[string][]gpu.PodID{}
 	for _, id := range podIDs() {

@@ -17,6 +17,8 @@ type naive struct {
 	pods   map[gpu.PodID]*naiveHold
 	fences map[gpu.NodeID][]gpu.CardID
 	rules  anyRules
+	// services are the groups that are one.
+	services map[gpu.GroupID]ledger.Service
 }
 
 type naiveHold struct {
@@ -33,7 +35,7 @@ type naiveHold struct {
 }
 
 func newNaive(rules anyRules) *naive {
-	return &naive{nodes: map[gpu.NodeID]ledger.Facts{}, pods: map[gpu.PodID]*naiveHold{}, rules: rules}
+	return &naive{nodes: map[gpu.NodeID]ledger.Facts{}, pods: map[gpu.PodID]*naiveHold{}, rules: rules, services: map[gpu.GroupID]ledger.Service{}}
 }
 
 // owned is p as one of the tenant's that its namespace belongs to.

@@ -166,6 +166,16 @@ func freeze(s ledger.Snapshot) string {
 		}
 	}
 	for id, n := range s.Nodes() {
+		for _, k := range n.Kept {
+			if err := out.Encode(k); err != nil {
+				panic(err)
+			}
+		}
+		if len(n.Kept) > 0 {
+			if err := out.Encode(n.For("", time.Time{}).Cards); err != nil {
+				panic(err)
+			}
+		}
 		for _, part := range []any{id, n.Facts, n.Cards, n.Holds, n.Readings, n.UsedCPU, n.UsedMemory, n.Claims} {
 			if err := out.Encode(part); err != nil {
 				panic(err)
