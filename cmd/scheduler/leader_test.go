@@ -48,6 +48,9 @@ func (r *realm) serve(w http.ResponseWriter, q *http.Request) {
 	case "GET /apis/heteroflow.io/v1alpha1/preemptions":
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"PreemptionList","apiVersion":"heteroflow.io/v1alpha1","metadata":{"resourceVersion":"7"},"items":[]}`)
+	case "GET /apis/heteroflow.io/v1alpha1/taskgroups":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"TaskGroupList","apiVersion":"heteroflow.io/v1alpha1","metadata":{"resourceVersion":"7"},"items":[]}`)
 	default:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusNotFound)

@@ -16,6 +16,9 @@ func (r Rules) foresee(v *review, request gpu.Request) engine.Outlook {
 		return engine.Outlook{}
 	}
 	request.Namespace = v.namespace
+	if request.Gang {
+		request.Group = codec.GroupOf(v.namespace, codec.TaskGroup(v.pod))
+	}
 	return r.Foresee(&request)
 }
 
@@ -56,12 +59,16 @@ func unit(m gpu.Measure) string {
 
 // prospects says why a pod that is let in may wait for long, or will find fewer
 // cards than its author thinks.
-func prospects(o *engine.Outlook, namespace string) (all []string) {
+func prospects(v *review) (all []string) {
+	o := &v.outlook
 	if o.Closed != "" {
-		all = append(all, fmt.Sprintf("the pod gets no cards for now (%s): the tenant of namespace %s is not active, does not exist, or is not known yet", o.Closed, namespace))
+		all = append(all, fmt.Sprintf("the pod gets no cards for now (%s): the tenant of namespace %s is not active, does not exist, or is not known yet", o.Closed, v.namespace))
 	}
 	if o.Unknown {
-		all = append(all, fmt.Sprintf("more than one Tenant claims namespace %s: its pods share cards with nobody", namespace))
+		all = append(all, fmt.Sprintf("more than one Tenant claims namespace %s: its pods share cards with nobody", v.namespace))
+	}
+	if o.Waits {
+		all = append(all, fmt.Sprintf("TaskGroup %s/%s is not there (yet): the pod waits for it (%s)", v.namespace, codec.TaskGroup(v.pod), gpu.GangIncomplete))
 	}
 	if o.Now != nil {
 		all = append(all, fmt.Sprintf("the pod waits until there is room in a quota (%s): %s", gpu.QuotaExceeded, o.Now))

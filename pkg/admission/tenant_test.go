@@ -195,14 +195,15 @@ func TestOutlook(t *testing.T) {
 			warnings: []string{"the pod waits until there is room in a quota (QuotaExceeded): cards of Tenant blue: 7 of 8 used, 2 asked"},
 		},
 		"closed, and claimed twice": {
-			outlook: engine.Outlook{Closed: gpu.TenantInactive, Unknown: true},
+			outlook: engine.Outlook{Closed: gpu.TenantInactive, Unknown: true, Waits: true},
 			warnings: []string{
 				"the pod gets no cards for now (TenantInactive): the tenant of namespace ml is not active, does not exist, or is not known yet",
 				"more than one Tenant claims namespace ml: its pods share cards with nobody",
+				"TaskGroup ml/chat is not there (yet): the pod waits for it (GangIncomplete)",
 			},
 		},
 	}
-	pod := raw(t, "{metadata: {namespace: forged}, spec: {initContainers: [{name: fetch, resources: {limits: {nvidia.com/gpu: 1}}}, {name: plain}], containers: [{name: main, resources: {limits: {nvidia.com/gpu: 9}}}]}}")
+	pod := raw(t, "{metadata: {namespace: forged, annotations: {heteroflow.io/task-group: chat}}, spec: {initContainers: [{name: fetch, resources: {limits: {nvidia.com/gpu: 1}}}, {name: plain}], containers: [{name: main, resources: {limits: {nvidia.com/gpu: 9}}}]}}")
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var asked gpu.Request
@@ -212,8 +213,8 @@ func TestOutlook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asked.Namespace != "ml" || len(asked.Asks) != 2 {
-				t.Errorf("asked for namespace %q and %d containers", asked.Namespace, len(asked.Asks))
+			if asked.Namespace != "ml" || asked.Group != codec.GroupOf("ml", "chat") || len(asked.Asks) != 2 {
+				t.Errorf("asked for namespace %q, group %q and %d containers", asked.Namespace, asked.Group, len(asked.Asks))
 			}
 			checkAnswer(t, answer, tc.want, tc.warnings)
 		})

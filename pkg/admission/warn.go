@@ -24,7 +24,12 @@ func (r Rules) warnings(v *review) (all []string) {
 			all = append(all, fmt.Sprintf("annotation %s has no effect%s", key, why))
 		}
 	}
-	return append(all, prospects(&v.outlook, v.namespace)...)
+	return append(all, prospects(v)...)
+}
+
+// served reports whether a new pod of ours is known to be a member of a service.
+func (r Rules) served(v *review) bool {
+	return v.create && r.Foresee != nil && codec.TaskGroup(v.pod) != "" && !v.outlook.Waits
 }
 
 // vain says why a wish that was written or taken back changes nothing, "" if it
@@ -42,6 +47,10 @@ func (r Rules) vain(v *review, key string) string {
 		return fmt.Sprintf(": the pod is for the scheduler %s", v.pod.Spec.SchedulerName)
 	case written && key == codec.AnnotationPreemptSignal && !forLinux(v.pod):
 		return ": the pod does not say that it is for Linux (spec.os.name: linux)"
+	case written && key == codec.AnnotationMaxRuntime && codec.Inference(v.pod):
+		return fmt.Sprintf(": the pod is inference (%s), which may run for ever", codec.AnnotationTaskType)
+	case written && key == codec.AnnotationMaxRuntime && r.served(v):
+		return fmt.Sprintf(": the pod is a member of TaskGroup %s/%s, a service, and may run for ever", v.namespace, codec.TaskGroup(v.pod))
 	case v.create:
 		return ""
 	case key == codec.AnnotationPriority:

@@ -20,11 +20,14 @@ func TestWarnings(t *testing.T) {
 		return "{metadata: {annotations: {" + annotations + "}}, spec: {schedulerName: heteroflow-scheduler, containers: [{name: main}]}}"
 	}
 	const (
-		bound = "nodeName: n1, "
-		wish  = "heteroflow.io/numa: '1'"
-		other = "heteroflow.io/numa: '2'"
-		late  = "annotation heteroflow.io/numa has no effect any more: the pod has its node and its cards"
-		waste = "annotation heteroflow.io/numa has no effect: the pod asks for no card"
+		bound     = "nodeName: n1, "
+		wish      = "heteroflow.io/numa: '1'"
+		other     = "heteroflow.io/numa: '2'"
+		late      = "annotation heteroflow.io/numa has no effect any more: the pod has its node and its cards"
+		limit     = "heteroflow.io/max-runtime: 1h, "
+		inference = "heteroflow.io/task-type: inference"
+		endless   = "annotation heteroflow.io/max-runtime has no effect: the pod is inference (heteroflow.io/task-type), which may run for ever"
+		waste     = "annotation heteroflow.io/numa has no effect: the pod asks for no card"
 	)
 	tests := map[string]struct {
 		before string // "": the pod is new
@@ -49,6 +52,11 @@ func TestWarnings(t *testing.T) {
 		"added too late":                    {before: pod("", bound), pod: pod(wish, bound), want: []string{late}},
 		"changed too late":                  {before: pod(wish, bound), pod: pod(other, bound), want: []string{late}},
 		"taken back too late":               {before: pod(wish, bound), pod: pod("", bound), want: []string{late}},
+		"a runtime of a new pod":            {pod: pod("heteroflow.io/max-runtime: 1h, heteroflow.io/task-type: batch", "")},
+		"a runtime of inference":            {pod: pod(limit+inference, ""), want: []string{endless}},
+		"a runtime, given to inference":     {before: pod(inference, bound), pod: pod(limit+inference, bound), want: []string{endless}},
+		"a runtime, taken from inference":   {before: pod(limit+inference, bound), pod: pod(inference, bound)},
+		"a runtime of who may be a member":  {pod: pod(limit+"heteroflow.io/task-group: chat", "")},
 		"not about the place":               {before: pod("", bound), pod: pod("heteroflow.io/max-runtime: 1h", bound)},
 		"a priority, at any time":           {before: pod("", ""), pod: pod("heteroflow.io/priority: '7'", ""), want: []string{"annotation heteroflow.io/priority has no effect any more: spec.priority of a pod cannot change"}},
 		"added to a pod without cards":      {before: idle(""), pod: idle(wish), want: []string{waste}},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,9 +54,46 @@ func governed(t *testing.T) Rules {
 		{Card: "GPU-a", Vendor: gpu.Nvidia, Memory: 1000}, {Card: "GPU-b", Vendor: gpu.Nvidia, Memory: 1000},
 	}}}}
 	books.Confirm(held)
+	books.SetService(ledger.Service{Group: codec.GroupOf("web", "chat"), Name: "web/chat"})
 	r := rules()
 	r.Foresee, r.MaxPriority = engine.New(engine.Config{Ledger: books}).Foresee, directory.MaxPriority
 	return r
+}
+
+// A member of a TaskGroup that is not there waits for it, and is told so. Members of a
+// service are not ended for how long they have run.
+func TestMembersOfTaskGroups(t *testing.T) {
+	r := governed(t)
+	const waits = "TaskGroup %s is not there (yet): the pod waits for it (GangIncomplete)"
+	tests := map[string]struct {
+		namespace, annotations string
+		warnings               []string
+	}{
+		"of a service":            {"web", "heteroflow.io/task-group: chat", nil},
+		"of another namespace's":  {"ml", "heteroflow.io/task-group: chat", []string{fmt.Sprintf(waits, "ml/chat")}},
+		"of none that is known":   {"web", "heteroflow.io/task-group: ' train '", []string{fmt.Sprintf(waits, "web/train")}},
+		"of none, with a runtime": {"web", "heteroflow.io/task-group: train, heteroflow.io/max-runtime: 1h", []string{fmt.Sprintf(waits, "web/train")}},
+		"of a service, with a runtime": {"web", "heteroflow.io/task-group: chat, heteroflow.io/max-runtime: 1h", []string{
+			"annotation heteroflow.io/max-runtime has no effect: the pod is a member of TaskGroup web/chat, a service, and may run for ever",
+		}},
+		"of a service, and inference": {"web", "heteroflow.io/task-group: chat, heteroflow.io/task-type: inference, heteroflow.io/max-runtime: 1h", []string{
+			"annotation heteroflow.io/max-runtime has no effect: the pod is inference (heteroflow.io/task-type), which may run for ever",
+		}},
+		"of none at all": {"web", "heteroflow.io/max-runtime: 1h", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, says := range []string{"", "namespace: forged, "} { // the request's namespace counts
+				pod := raw(t, "{metadata: {name: p, "+says+"annotations: {"+tc.annotations+"}}, spec: {containers: [{name: main, resources: {limits: {heteroflow.io/gpu-memory: 10}}}]}}")
+				after, _ := mutatedBy(t, r, in(tc.namespace, pod))
+				answer, err := r.Validate(in(tc.namespace, after))
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkAnswer(t, answer, nil, tc.warnings)
+			}
+		})
+	}
 }
 
 // From the objects that administrators write to what the author of a pod reads.

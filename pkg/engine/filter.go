@@ -85,6 +85,9 @@ func (e *Engine) expect(r *gpu.Request, by *judge, node gpu.NodeID) {
 	if !ok {
 		return
 	}
+	if by.claimed != "" {
+		n = n.Unkept()
+	}
 	s := stand(r, by.snapshot, by.terms, by.now)
 	if p, v := s.assign(n); v.OK() {
 		e.hints.put(r, p, e.cfg.Now())

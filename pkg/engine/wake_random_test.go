@@ -13,7 +13,7 @@ import (
 )
 
 // upheaval is a small cluster in which anything may change: who holds what, which
-// nodes there are, and the rules.
+// nodes there are, the rules, and what a service keeps for itself.
 type upheaval struct {
 	cluster
 	*rand.Rand
@@ -27,7 +27,7 @@ func (u *upheaval) card() gpu.CardID {
 
 func (u *upheaval) step() {
 	name, node := fmt.Sprintf("holder-%d", u.IntN(6)), gpu.NodeID(fmt.Sprintf("n%d", 1+u.IntN(3)))
-	switch u.IntN(8) {
+	switch u.IntN(10) {
 	case 0, 1:
 		share := []gpu.Share{alone, {Memory: 300, Cores: 30}, {Memory: 900, Cores: 10}}[u.IntN(3)]
 		u.ledger.Release(gpu.PodID(name))
@@ -48,6 +48,10 @@ func (u *upheaval) step() {
 		}
 		limits := []gpu.Limit{cardLimit(int64(u.IntN(4))), memoryLimit(int64(250 * u.IntN(9))), coreLimit(int64(50 * u.IntN(6)))}
 		u.ledger.Govern(r.limiting("ns", limits[u.IntN(3):]...))
+	case 8:
+		u.keeps("chat", time.Now().Add(time.Duration(1+u.IntN(100))*time.Second), []gpu.CardID{u.card(), u.card(), u.card()}[:u.IntN(4)]...)
+	case 9:
+		u.ledger.DropService("chat")
 	}
 }
 
@@ -76,6 +80,12 @@ func TestNobodyWhoFitsIsForgotten(t *testing.T) {
 			u.joins("holder-0", "ns", "n1-d0", alone)
 			for i, ask := range asks {
 				r := pod(fmt.Sprintf("waiter-%d", i), ask)
+				switch u.IntN(3) {
+				case 0:
+					r = memberOf("chat", r)
+				case 1:
+					r = lasting(time.Duration(u.IntN(100))*time.Second, r)
+				}
 				u.server.create(r)
 				if u.Filter(&r, u.all()).Fit == 0 {
 					u.waiters[r.Name] = r

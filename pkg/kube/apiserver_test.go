@@ -33,10 +33,12 @@ type apiServer struct {
 	quotas      []corev1.ResourceQuota
 	tenants     []v1alpha1.Tenant
 	preemptions []v1alpha1.Preemption
+	groups      []v1alpha1.TaskGroup
 	news        chan string            // watch events of pods, as JSON
 	written     map[string]chan string // those of what rules are made of, by resource
 	lacks       atomic.Bool            // the kind Tenant
 	lacksMore   atomic.Bool            // the kind Preemption
+	lacksGroups atomic.Bool            // the kind TaskGroup
 
 	mu    sync.Mutex
 	asked []string // guarded by mu: "pods list resourceVersion=...", in the order of arrival
@@ -45,7 +47,7 @@ type apiServer struct {
 func newAPIServer(t testing.TB, change ...func(*apiServer)) *apiServer {
 	t.Helper()
 	s := &apiServer{streams: true, other: http.NotFound, news: make(chan string), written: map[string]chan string{}}
-	for _, resource := range []string{"namespaces", "resourcequotas", "tenants", "preemptions"} {
+	for _, resource := range []string{"namespaces", "resourcequotas", "tenants", "preemptions", "taskgroups"} {
 		s.written[resource] = make(chan string)
 	}
 	for _, c := range change {
@@ -90,7 +92,7 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !followed || r.Method != http.MethodGet:
 		s.other(w, r)
-	case kind == v1alpha1.TenantKind && s.lacks.Load(), kind == v1alpha1.PreemptionKind && s.lacksMore.Load():
+	case kind == v1alpha1.TenantKind && s.lacks.Load(), kind == v1alpha1.PreemptionKind && s.lacksMore.Load(), kind == v1alpha1.TaskGroupKind && s.lacksGroups.Load():
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the server could not find the requested resource")
 	case query.Get("watch") == "":
 		s.note(resource+" list", query)
@@ -108,13 +110,13 @@ func (s *apiServer) serve(w http.ResponseWriter, r *http.Request) {
 func kindOf(resource string) (kind string, followed bool) {
 	kind, followed = map[string]string{
 		"nodes": "Node", "pods": "Pod", "namespaces": "Namespace", "resourcequotas": "ResourceQuota", "tenants": v1alpha1.TenantKind,
-		"preemptions": v1alpha1.PreemptionKind,
+		"preemptions": v1alpha1.PreemptionKind, "taskgroups": v1alpha1.TaskGroupKind,
 	}[resource]
 	return kind, followed
 }
 
 func versionOf(kind string) string {
-	if kind == v1alpha1.TenantKind || kind == v1alpha1.PreemptionKind {
+	if kind == v1alpha1.TenantKind || kind == v1alpha1.PreemptionKind || kind == v1alpha1.TaskGroupKind {
 		return v1alpha1.SchemeGroupVersion.String()
 	}
 	return "v1"
@@ -132,6 +134,8 @@ func (s *apiServer) objects(resource string) []any {
 		return anyOf(s.quotas)
 	case "preemptions":
 		return anyOf(s.preemptions)
+	case "taskgroups":
+		return anyOf(s.groups)
 	}
 	return anyOf(s.tenants)
 }

@@ -15,22 +15,24 @@ import (
 
 	"heteroflow.io/heteroflow/pkg/generated/clientset/versioned"
 	kinds "heteroflow.io/heteroflow/pkg/generated/informers"
+	kindinformers "heteroflow.io/heteroflow/pkg/generated/informers/heteroflow/v1alpha1"
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 )
 
 // Cluster follows the API server's nodes and pods, the rules for tenants, and what
-// preemptions keep. Make one with NewCluster.
+// preemptions and services keep. Make one with NewCluster.
 type Cluster struct {
-	factory informers.SharedInformerFactory
-	kinds   kinds.SharedInformerFactory
-	books   *Books
-	rules   *Rules
-	claims  *claims
-	pods    corelisters.PodLister
-	nodes   corelisters.NodeLister
-	caches  []cache.DoneChecker // are done once the first lists are here
-	told    []cache.DoneChecker // are done once the books have been told of them
-	judged  []cache.DoneChecker // those of told by which claims are judged
+	factory  informers.SharedInformerFactory
+	kinds    kinds.SharedInformerFactory
+	books    *Books
+	rules    *Rules
+	claims   *claims
+	services *services
+	pods     corelisters.PodLister
+	nodes    corelisters.NodeLister
+	caches   []cache.DoneChecker // are done once the first lists are here
+	told     []cache.DoneChecker // are done once the books have been told of them
+	judged   []cache.DoneChecker // those of told by which claims are judged
 }
 
 // NewCluster returns a cluster that tells books what it sees, once it runs, and has
@@ -61,14 +63,26 @@ func NewCluster(client kubernetes.Interface, own versioned.Interface, books *Boo
 		return nil, err
 	}
 	c.told = append(c.told, c.rules)
-	c.claims = newClaims(books.Ledger, books.Logger)
-	told, err := c.claims.follow(c.kinds.Heteroflow().V1alpha1().Preemptions())
-	if err != nil {
+	if err := c.followKept(c.kinds.Heteroflow().V1alpha1()); err != nil {
 		return nil, err
 	}
-	c.judged = append(slices.Clone(c.told), told)
-	c.told = append(slices.Clone(c.judged), c.claims)
 	return c, nil
+}
+
+// followKept has the ledger told of what preemptions and services keep.
+func (c *Cluster) followKept(own kindinformers.Interface) error {
+	c.claims, c.services = newClaims(c.books.Ledger, c.books.Logger), newServices(c.books.Ledger, c.books.Logger)
+	claims, err := c.claims.follow(own.Preemptions())
+	if err != nil {
+		return err
+	}
+	services, err := c.services.follow(own.TaskGroups())
+	if err != nil {
+		return err
+	}
+	c.judged = append(slices.Clone(c.told), claims)
+	c.told = append(slices.Clone(c.judged), c.claims, services)
+	return nil
 }
 
 // consistent makes the first list a read of the newest state. A reflector asks
@@ -125,6 +139,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 	beside.Go(func() { c.rules.run(ctx) })
 	beside.Go(func() { c.announce(ctx) })
 	beside.Go(func() { c.claims.run(ctx, c.judged) })
+	beside.Go(func() { c.services.missing.wait(ctx, c.told) })
 	defer beside.Wait()
 	tick := time.NewTicker(expiry)
 	defer tick.Stop()

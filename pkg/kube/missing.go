@@ -13,8 +13,8 @@ import (
 )
 
 // missing tells that a kind is not known to the API server. Without Tenants nobody can
-// say who may share cards with whom, and without Preemptions which cards are kept, so
-// nothing is decided: unknown is not free.
+// say who may share cards with whom, and without Preemptions and TaskGroups which cards
+// are kept, so nothing is decided: unknown is not free.
 type missing struct {
 	logger   klog.Logger
 	resource string            // of the kind, in our group

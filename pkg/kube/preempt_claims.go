@@ -209,8 +209,8 @@ func (c *claims) Name() string { return "claims of preemptions" }
 func (c *claims) Done() <-chan struct{} { return c.first }
 
 // CatchUp brings the books up to everything that was bound before it was called, and
-// has what preemptions keep kept, past every cache: the leader before may have begun
-// one a moment ago.
+// has what preemptions and services keep kept, past every cache: the leader before may
+// have begun one, or put one to sleep, a moment ago.
 func (c *Cluster) CatchUp(ctx context.Context, client kubernetes.Interface, own versioned.Interface) error {
 	if err := c.books.CatchUp(ctx, client); err != nil {
 		return err
@@ -229,5 +229,5 @@ func (c *Cluster) CatchUp(ctx context.Context, client kubernetes.Interface, own 
 		return fmt.Errorf("read what preemptions keep: %w", err)
 	}
 	c.claims.retry()
-	return nil
+	return c.services.catchUp(ctx, own)
 }

@@ -16,18 +16,18 @@ import (
 // was, which is 90 MiB for 40,000 of them.
 //
 // What is kept of whom:
-//   - a node: what codec.Facts goes by, and what decides whether it takes a pod
-//     at all (labels, taints);
+//   - a node: what codec.Facts goes by, what decides whether it takes a pod at all
+//     (labels, taints), and since when it has not been ready, if it is not;
 //   - a pod that waits for its node: what codec.Request, codec.Asking and a Binding go
 //     by, all annotations among them, its wishes about nodes, and who has nominated
 //     which;
 //   - a bound pod: what codec.Placement goes by (of one that is ours, with whom it
-//     works), its begin, how long it may run, its end, and its grace period; of one
-//     that may be ended for others, or whose earlier lives were, what codec.Bound goes
-//     by too;
+//     works), since when it runs and how long it may, its end, and its grace period; of
+//     one that may be ended for others, or whose earlier lives were, what codec.Bound
+//     goes by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
-//   - a Tenant, and a Preemption: all but who has written which field of it.
+//   - a Tenant, a Preemption and a TaskGroup: all but who has written which field of it.
 type slimmer struct {
 	lists  lists
 	marks  map[string]string // the labels of a pod that we have bound; never edited
@@ -55,6 +55,8 @@ func (s *slimmer) slim(object any) (any, error) {
 	case *v1alpha1.Tenant:
 		o.ManagedFields = nil
 	case *v1alpha1.Preemption:
+		o.ManagedFields = nil
+	case *v1alpha1.TaskGroup:
 		o.ManagedFields = nil
 	}
 	return object, nil

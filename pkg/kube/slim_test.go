@@ -43,8 +43,10 @@ type podRead struct {
 	Asks                      bool
 	Owner                     *metav1.OwnerReference
 	Refused                   metav1.Time // when kube-scheduler has begun to find no node for it
-	Started                   *metav1.Time
-	MaxRuntime, TaskType      string
+	Member                    string
+	Inference                 bool
+	Runtime                   time.Duration
+	Began                     *metav1.Time // of one that is bound
 }
 
 func readPod(pod *corev1.Pod) podRead {
@@ -53,6 +55,8 @@ func readPod(pod *corev1.Pod) podRead {
 		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: codec.Grace(pod), Version: pod.ResourceVersion,
 	}
 	r.Epoch, _ = codec.BoundIn(pod)
+	r.Member, r.Inference = codec.TaskGroup(pod), codec.Inference(pod)
+	r.Runtime, _ = codec.MaxRuntime(pod)
 	r.Doubt = fmt.Sprint(codec.Doubt(pod))
 	if codec.Victim(pod) || pod.Spec.NodeName == "" {
 		if r.Owner = metav1.GetControllerOf(pod); r.Owner != nil {
@@ -60,8 +64,7 @@ func readPod(pod *corev1.Pod) podRead {
 		}
 	}
 	if pod.Spec.NodeName != "" {
-		r.Bound, r.Started = codec.Bound(pod), pod.Status.StartTime
-		r.MaxRuntime, r.TaskType = pod.Annotations[codec.AnnotationMaxRuntime], pod.Annotations[codec.AnnotationTaskType]
+		r.Bound, r.Began = codec.Bound(pod), pod.Status.StartTime
 		return r // what it wished for is not read any more
 	}
 	r.Asker, r.Asks = codec.Asking(pod, policy.Default(), nowhere)
@@ -190,11 +193,10 @@ func somePod(t testing.TB, seed int64) *corev1.Pod {
 		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference", "?"}[seed%3])
 		put(&pod.Annotations, codec.AnnotationPreemptMode, "suspend")
 	}
-	if choose(11) {
-		put(&pod.Annotations, codec.AnnotationTaskType, "batch")
-	}
-	if choose(5) || choose(11) {
+	if choose(3) {
 		put(&pod.Annotations, codec.AnnotationMaxRuntime, "90m")
+		put(&pod.Annotations, codec.AnnotationTaskGroup, "chat")
+		put(&pod.Annotations, codec.AnnotationTaskType, []string{"training", "inference"}[seed%2])
 	}
 	if choose(13) {
 		put(&pod.Annotations, codec.AnnotationPreemptCount, "1")
@@ -280,8 +282,8 @@ func TestSomeObjectsAreOfAllKinds(t *testing.T) {
 		n := readNode(someNode(seed))
 		count("no fault", n.Fault == "<nil>")
 		count("taints", len(n.Taints) > 0)
-		count("started", r.Started != nil)
-		count("limited", r.MaxRuntime != "" && r.TaskType != "")
+		count("started", r.Began != nil)
+		count("limited", r.Runtime > 0 && r.Inference)
 		count("not ready", !n.Failed.IsZero())
 	}
 	for _, name := range []string{"active", "ended", "ours", "foreign", "by label", "by owner", "invalid", "asks", "cpu", "terminal and not ended", "no fault", "taints",
