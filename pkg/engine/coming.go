@@ -176,7 +176,7 @@ func (j *judge) keeping() (latest *Keeping) {
 		if tries--; tries < 0 {
 			break
 		}
-		if !j.verdict(n.Unkept(), &pipeline.Scratch{}).OK() {
+		if !j.verdict(n, &pipeline.Scratch{}).OK() {
 			continue
 		}
 		if k := n.FirstKept(j.cycle.Request.Group, j.stay); k != nil && (latest == nil || k.From.After(latest.From)) {

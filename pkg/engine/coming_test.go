@@ -90,11 +90,24 @@ func TestComing(t *testing.T) {
 			c.serves("chat", "b", "n1-d1")
 		}, pod("p", whole(1)), &Coming{"ns/chat", 2, night, ever}},
 		"who stays may be there": {func(c cluster) { c.closes("chat", night, ever, 1) }, pod("p", whole(1)), nil},
-		"all stay":               {func(c cluster) { c.closes("chat", night, ever, 2) }, pod("p", whole(1)), nil},
-		"in more than a day":     {func(c cluster) { c.closes("chat", noon.Add(24*time.Hour+1), ever, 0) }, pod("p", whole(1)), nil},
-		"it should have closed":  {func(c cluster) { c.closes("chat", noon, ever, 0) }, pod("p", whole(1)), nil},
-		"it does not close":      {func(c cluster) { c.keeps("chat", noon) }, pod("p", whole(1)), nil},
-		"it ends with it":        {func(c cluster) { c.closes("chat", night, ever, 0) }, memberOf("chat", pod("p", whole(1))), nil},
+		"who has gone leaves no more": {func(c cluster) {
+			c.closes("chat", night, ever, 0)
+			c.ledger.Linger("m2", night)
+		}, pod("p", whole(1)), &Coming{"ns/chat", 2, night, ever}},
+		"who is to come has nothing to leave": {func(c cluster) {
+			c.closes("chat", night, ever, 0)
+			s := alone
+			s.Card = "n1-d0"
+			p := gpu.Placement{Pod: "m3", Namespace: "ns", Node: "n1", Group: "chat", Grants: []gpu.Grant{{Shares: []gpu.Share{s}}}}
+			if err := c.ledger.Claim(p, []gpu.PodID{"m1"}); err != nil {
+				t.Fatal(err)
+			}
+		}, pod("p", whole(1)), chat},
+		"all stay":              {func(c cluster) { c.closes("chat", night, ever, 2) }, pod("p", whole(1)), nil},
+		"in more than a day":    {func(c cluster) { c.closes("chat", noon.Add(24*time.Hour+1), ever, 0) }, pod("p", whole(1)), nil},
+		"it should have closed": {func(c cluster) { c.closes("chat", noon, ever, 0) }, pod("p", whole(1)), nil},
+		"it does not close":     {func(c cluster) { c.keeps("chat", noon) }, pod("p", whole(1)), nil},
+		"it ends with it":       {func(c cluster) { c.closes("chat", night, ever, 0) }, memberOf("chat", pod("p", whole(1))), nil},
 		"a member of another stays for ever": {func(c cluster) {
 			c.closes("chat", night, morning, 0)
 			c.keeps("other", noon)
@@ -236,5 +249,29 @@ func TestForeseeingIsBounded(t *testing.T) {
 	one := pod("q", whole(1))
 	if f := c.Filter(&one, c.all()); f.Summary.Coming == nil || f.Summary.Coming.Cards != nodes {
 		t.Errorf("%s: want all cards of the members", f.Summary)
+	}
+}
+
+// TestForeseeingPassesOverWhatNeverDoes: nodes of another kind are no reason not to look
+// further.
+func TestForeseeingPassesOverWhatNeverDoes(t *testing.T) {
+	const others = 2 * eachNodes
+	c := newCluster(make([]int, others+1)...)
+	noon := at(30, 12)
+	c.cfg.Now = func() time.Time { return noon }
+	for i := range others + 1 {
+		id := gpu.NodeID(fmt.Sprintf("n%d", i+1))
+		f := ledger.Facts{ID: id, Cards: cards(id, 1)}
+		if f.Cards[0].Vendor = gpu.Ascend; id == "n9" { // the last by name
+			f.Cards[0].Vendor = gpu.Nvidia
+		}
+		c.ledger.SetNode(f)
+		c.ledger.Confirm(gpu.Placement{Pod: "m" + gpu.PodID(id), Namespace: "ns", Group: "chat", Node: id, Grants: []gpu.Grant{{Shares: []gpu.Share{{Card: f.Cards[0].ID, Memory: 1000, Cores: 100, Exclusive: true}}}}})
+	}
+	c.closes("chat", at(30, 22), time.Time{}, 0)
+	r := pod("p", whole(1))
+	r.Vendor = gpu.Nvidia
+	if f := c.Filter(&r, c.all()); f.Summary.Coming == nil {
+		t.Errorf("%s: one node will do", f.Summary)
 	}
 }

@@ -308,9 +308,10 @@ func TestWakesWhomItIsNotKeptFrom(t *testing.T) {
 		c := newCluster(1)
 		c.takes(t, "holder", "n1", whole(1))
 		c.keeps("chat", time.Now().Add(time.Hour), "n1-d0")
+		c.keeps("other", time.Now())
 		for _, r := range []gpu.Request{
 			pod("ever", whole(1)), pod("ever-2", whole(1)), lasting(2*time.Hour, pod("long", whole(1))),
-			lasting(10*time.Minute, pod("short", whole(1))), memberOf("chat", pod("member", whole(1))),
+			lasting(10*time.Minute, pod("short", whole(1))), memberOf("other", pod("stranger", whole(1))), memberOf("chat", pod("member", whole(1))),
 		} {
 			c.server.create(r)
 			c.tries(t, r.Name, false)
@@ -334,15 +335,27 @@ func TestWakesWhomItIsNotKeptFrom(t *testing.T) {
 
 // TestScoresBesideKept: what is kept is as good as claimed, for who has to leave it.
 func TestScoresBesideKept(t *testing.T) {
-	c := newCluster(4, 4)
-	c.keeps("chat", time.Now().Add(time.Hour), "n1-d0", "n1-d1")
+	c := newCluster()
+	for _, id := range []gpu.NodeID{"n1", "n2"} {
+		c.ledger.SetNode(ledger.Facts{ID: id, Cards: cards(id, 4), CPU: 1000})
+	}
+	former := func(id gpu.CardID) gpu.Placement {
+		share := alone
+		share.Card = id
+		return gpu.Placement{Pod: gpu.PodID(id), Namespace: "ns", Node: "n1", CPU: 100, Grants: []gpu.Grant{{Shares: []gpu.Share{share}}}}
+	}
+	c.ledger.SetService(ledger.Service{Group: "chat", From: time.Now(), Kept: []gpu.Placement{former("n1-d0"), former("n1-d1")}})
 	r := pod("p", whole(1))
 	for range 2 {
 		for _, s := range c.Score(&r, c.all()) {
 			n, _ := c.ledger.Snapshot().Node(s.Node)
 			by := stand(&r, c.ledger.Snapshot(), c.terms(c.ledger.Snapshot()), c.cfg.Now())
-			if want, _ := by.pipe.Rate(by.cycle, by.meets(n)); s.Total != want {
-				t.Errorf("%s: %v, want %v", s.Node, s.Total, want)
+			want, parts := by.pipe.Rate(by.cycle, by.meets(n))
+			if raw, _ := by.pipe.Rate(by.cycle, n); s.Total != want || (raw == want) != (s.Node == "n2") {
+				t.Errorf("%s: %v, want %v, and not %v", s.Node, s.Total, want, raw)
+			}
+			if diff := cmp.Diff(parts, s.Parts); diff != "" {
+				t.Errorf("%s is made of (-want +got):\n%s", s.Node, diff)
 			}
 		}
 		c.Forget("p")

@@ -254,3 +254,32 @@ func TestServicesAreInOrder(t *testing.T) {
 		t.Error("no group is a service")
 	}
 }
+
+// TestViewsShareNothing: what one of them claims of a card beside claims that are there,
+// neither the books nor another sees.
+func TestViewsShareNothing(t *testing.T) {
+	l := world(t)
+	for _, id := range []gpu.PodID{"p", "q", "r"} { // a list of three has room for a fourth
+		if err := l.Claim(pod(id, slice("a", 1, 0)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []ledger.Service{
+		{Group: "chat", Name: "t/chat", From: dawn, Kept: []gpu.Placement{pod("m", slice("a", 10, 0))}},
+		{Group: "code", Name: "t/code", From: dawn, Kept: []gpu.Placement{pod("n", slice("a", 20, 0))}},
+	} {
+		l.SetService(s)
+	}
+	look := func() []books {
+		return []books{held(l.Snapshot()), seen(t, l.Snapshot(), "chat", time.Time{}), seen(t, l.Snapshot(), "code", time.Time{})}
+	}
+	n := node(t, l.Snapshot(), "n1")
+	chat := n.For("code", time.Time{})
+	want := []books{{"a": "p 1, q 1, r 1 claimed"}, {"a": "kept:code 20, p 1, q 1, r 1 claimed"}, {"a": "kept:chat 10, p 1, q 1, r 1 claimed"}}
+	if diff := cmp.Diff(want, look()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := describe(&chat.Cards[0]); got != "kept:chat 10, p 1, q 1, r 1 claimed" {
+		t.Errorf("one view sees what another does: %s", got)
+	}
+}
