@@ -106,7 +106,8 @@ func (c *Controller) round(ctx context.Context) {
 // handle looks at the group until nothing is left to be done at once.
 func (c *Controller) handle(ctx context.Context, name types.NamespacedName) error {
 	of := c.memory.of(name)
-	of.at, of.due = c.Now(), c.Now().Add(retry) // unless all goes well
+	of.at, of.due = c.Now(), c.Now().Add(of.patience()) // unless all goes well
+	of.failures++
 	var err error
 	for range mostPasses {
 		p := &pass{Controller: c, name: name, memory: of}
@@ -116,7 +117,7 @@ func (c *Controller) handle(ctx context.Context, name types.NamespacedName) erro
 		case err != nil:
 			return err
 		case !again:
-			of.due = p.next()
+			of.due, of.failures = p.next(), 0
 			return nil
 		}
 	}

@@ -22,6 +22,7 @@ type known struct {
 	at, due    time.Time // when that was, and when it is to be looked at again
 	spec       *spec     // as it was read; nil: not yet
 	told       map[string]bool
+	failures   int    // how often in a row it could not be dealt with
 	failure    string // that was told last
 }
 
@@ -58,14 +59,21 @@ func (m *memory) due(groups []*v1alpha1.TaskGroup, last types.NamespacedName, no
 	return from(names, last)
 }
 
-// stale reports whether the group is to be looked at. Of one that could not be dealt with
-// that is not before it is due, however new it is. Where the clock was set back nothing
-// is known of when it is due.
+// stale reports whether the group is to be looked at: when it is due, and when it has
+// changed. Where the clock was set back nothing is known of when it is due.
 func (k *known) stale(g *v1alpha1.TaskGroup, now time.Time) bool {
 	if now.Before(k.at) || !now.Before(k.due) {
 		return true
 	}
+	if k.uid == "" {
+		return false // it could not be read
+	}
 	return k.uid != g.UID || k.generation != g.Generation || k.deleting != (g.DeletionTimestamp != nil)
+}
+
+// patience is after how long a group that cannot be dealt with is looked at again.
+func (k *known) patience() time.Duration {
+	return min(retry<<min(k.failures, 8), period)
 }
 
 // look notes that this is what is looked at.

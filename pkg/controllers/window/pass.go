@@ -148,10 +148,9 @@ func (p *pass) apply(ctx context.Context) (again bool, err error) {
 		}
 	}
 	if !p.deleting() || p.record != nil {
-		if err := p.write(ctx, p.status()); err != nil {
+		if err := p.say(ctx); err != nil {
 			return false, p.fail(ctx, "write the status", err)
 		}
-		p.tell()
 	}
 	if p.record != nil {
 		return false, nil
@@ -232,5 +231,5 @@ func (p *pass) fail(ctx context.Context, what string, err error) error {
 // log is for what is done to targets.
 func (p *pass) log(ctx context.Context, step window.Step) {
 	klog.FromContext(ctx).Info("window", "taskGroup", klog.KRef(p.name.Namespace, p.name.Name), "target", p.ref.Kind+"/"+p.ref.Name,
-		"step", fmt.Sprintf("%s %v", nameOf(step), step), "reason", p.plan.Conditions[0].Reason)
+		"step", fmt.Sprintf("%s %v", nameOf(step), step), "reason", p.state().Reason)
 }
