@@ -123,7 +123,8 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 	}
 	claims := []window.Claim{*mine}
 	for _, other := range all {
-		if other.Name == p.group.Name || claim(other, p.ref) == nil {
+		known := p.Controller.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
+		if other.Name == p.group.Name || claim(other, p.ref) == nil && !known.about(p.ref) {
 			continue
 		}
 		now, err := p.Client.Get(ctx, other.Namespace, other.Name)
@@ -179,8 +180,14 @@ func (p *pass) finalize(ctx context.Context, finalizers []string) error {
 	if err != nil {
 		return err
 	}
-	p.group = g
+	p.have(g)
 	return nil
+}
+
+// have notes what the API server has now.
+func (p *pass) have(g *v1alpha1.TaskGroup) {
+	p.group = g
+	p.memory.note(g)
 }
 
 // next is when the group is to be looked at again, if nothing happens.

@@ -130,7 +130,7 @@ func (p *pass) write(ctx context.Context, s v1alpha1.TaskGroupStatus) error {
 	if err != nil {
 		return err
 	}
-	p.group = g
+	p.have(g)
 	return nil
 }
 
