@@ -443,3 +443,15 @@ func TestStoppedLeader(t *testing.T) {
 	w.expect(t, "chat", scaled(7))
 	w.nothingLeft(t, "chat")
 }
+
+// A group that has gone while it was its turn is nobody's concern.
+func TestGoneMeanwhile(t *testing.T) {
+	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
+	c := w.leader()
+	w.mu.Lock()
+	delete(w.groups, "chat") // and the cache does not know yet
+	w.mu.Unlock()
+	if !w.lead(c) || len(w.writes) > 0 || len(w.told) > 0 {
+		t.Errorf("writes %v, told %v", w.writes, w.told)
+	}
+}

@@ -23,7 +23,7 @@ import (
 type Controller struct {
 	// What has been seen of the cluster.
 	Groups  kindlisters.TaskGroupLister
-	Changed func() <-chan struct{} // closed when there is a change of a TaskGroup
+	Changed func() <-chan struct{} // closed when there is a change of a TaskGroup: without it that waits for up to a minute
 
 	// What is asked of the API server.
 	Client  Groups
@@ -123,11 +123,11 @@ func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 // handle looks at the group until nothing is left to be done at once.
 func (c *Controller) handle(ctx context.Context, name types.NamespacedName) error {
 	of := c.memory.of(name)
-	of.at, of.due = c.Now(), c.Now().Add(of.patience()) // unless all goes well
+	of.at, of.due = c.Now(), c.Now().Add(of.backoff()) // unless all goes well
 	of.failures++
 	var err error
 	for range mostPasses {
-		p := &pass{Controller: c, name: name, memory: of}
+		p := &pass{Controller: c, name: name, known: of}
 		var again bool
 		switch again, err = p.run(ctx); {
 		case changed(err): // meanwhile: what is to be done is decided anew

@@ -82,8 +82,8 @@ func (k *known) stale(g *v1alpha1.TaskGroup, now time.Time) bool {
 	return k.uid != g.UID || k.generation != g.Generation || k.deleting != (g.DeletionTimestamp != nil)
 }
 
-// patience is after how long a group that cannot be dealt with is looked at again.
-func (k *known) patience() time.Duration {
+// backoff is after how long a group that cannot be dealt with is looked at again.
+func (k *known) backoff() time.Duration {
 	return min(retry<<min(k.failures, 8), period)
 }
 

@@ -34,7 +34,7 @@ func (p *pass) change(members []gpu.Placement, kept []holding) *v1alpha1.TaskGro
 	if windows := p.group.Spec.Windows; len(windows) > 0 {
 		out.TimeZone = windows[0].TimeZone
 	}
-	out.Cards, out.Text = c.cards, c.text(p.now, p.memory.spec.zone)
+	out.Cards, out.Text = c.cards, c.text(p.now, p.known.spec.zone)
 	return out
 }
 

@@ -240,7 +240,6 @@ func TestStatusOfANight(t *testing.T) {
 	told := []string{
 		"chat Normal Paused: outside its windows: paused from 7 replicas",
 		"chat Normal Restored: restored to 7 replicas, HorizontalPodAutoscaler 3..10",
-		"chat Normal InWindow: inside its windows",
 	}
 	if diff := cmp.Diff(told, w.told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)

@@ -18,8 +18,8 @@ import (
 // pass is one look at one group, and what is done about it.
 type pass struct {
 	*Controller
-	name   types.NamespacedName
-	memory *known
+	name  types.NamespacedName
+	known *known
 
 	now    time.Time           // by which all of it is decided
 	group  *v1alpha1.TaskGroup // as the API server has it
@@ -34,14 +34,15 @@ type pass struct {
 // run looks, decides and applies. again says that there is more to be done at once.
 func (p *pass) run(ctx context.Context) (again bool, err error) {
 	p.now = seconds(p.Now())
-	p.group, err = p.Client.Get(ctx, p.name.Namespace, p.name.Name)
+	g, err := p.Client.Get(ctx, p.name.Namespace, p.name.Name)
 	if apierrors.IsNotFound(err) {
 		return false, nil // the cache will come to know
 	}
 	if err != nil {
 		return false, err
 	}
-	p.memory.look(p.group)
+	p.group = g
+	p.known.look(p.group)
 	p.before, p.record = p.group.Status, decodeRecord(p.group.Status.Action)
 	if err := p.decide(ctx); err != nil {
 		return false, p.fail(ctx, "look at the target", err)
@@ -65,12 +66,12 @@ func (p *pass) rule() window.Rule {
 	if p.deleting() {
 		return window.Rule{}
 	}
-	return p.memory.spec.rule
+	return p.known.spec.rule
 }
 
 // unreadable reports whether nobody knows what the group asks for. One that is deleted
 // asks for nothing.
-func (p *pass) unreadable() bool { return p.memory.spec.fault != nil && !p.deleting() }
+func (p *pass) unreadable() bool { return p.known.spec.fault != nil && !p.deleting() }
 
 // aim returns the target that the pass is about, nil if none, and the rule for it.
 func (p *pass) aim() (*v1alpha1.TaskGroupTarget, window.Rule) {
@@ -123,8 +124,8 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 	}
 	claims := []window.Claim{*mine}
 	for _, other := range all {
-		known := p.Controller.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
-		if other.Name == p.group.Name || claim(other, p.ref) == nil && !known.about(p.ref) {
+		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
+		if other.Name == p.group.Name || claim(other, p.ref) == nil && !k.about(p.ref) {
 			continue
 		}
 		now, err := p.Client.Get(ctx, other.Namespace, other.Name)
@@ -187,7 +188,7 @@ func (p *pass) finalize(ctx context.Context, finalizers []string) error {
 // have notes what the API server has now.
 func (p *pass) have(g *v1alpha1.TaskGroup) {
 	p.group = g
-	p.memory.note(g)
+	p.known.note(g)
 }
 
 // next is when the group is to be looked at again, if nothing happens.

@@ -74,7 +74,7 @@ func (p *pass) conditions() []metav1.Condition {
 	awake := metav1.Condition{Type: v1alpha1.TaskGroupAwake, Status: metav1.ConditionFalse, Reason: string(state.Reason), Message: clip(state.Message)}
 	if p.unreadable() {
 		awake.Status = metav1.ConditionUnknown
-		return []metav1.Condition{{Type: v1alpha1.TaskGroupAccepted, Status: metav1.ConditionFalse, Reason: ReasonUnreadable, Message: clip(p.memory.spec.fault.Error())}, awake}
+		return []metav1.Condition{{Type: v1alpha1.TaskGroupAccepted, Status: metav1.ConditionFalse, Reason: ReasonUnreadable, Message: clip(p.known.spec.fault.Error())}, awake}
 	}
 	if p.rule().Schedule.Open(p.now) {
 		awake.Status = metav1.ConditionTrue

@@ -339,7 +339,7 @@ func (s groupServer) Get(_ context.Context, namespace, name string) (*v1alpha1.T
 	if g := s.groups[name]; g != nil && namespace == g.Namespace {
 		return g.DeepCopy(), nil
 	}
-	return nil, missing("taskgroups", name)
+	return &v1alpha1.TaskGroup{}, missing("taskgroups", name) // as the client does
 }
 
 // same returns the group that is stored, if it is of that version.
