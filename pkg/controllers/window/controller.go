@@ -23,7 +23,7 @@ import (
 type Controller struct {
 	// What has been seen of the cluster.
 	Groups  kindlisters.TaskGroupLister
-	Changed func() <-chan struct{} // closed when there is a change of a TaskGroup
+	Changed func() <-chan struct{} // closed when there is a change of a TaskGroup: without it that waits for up to a minute
 
 	// What is asked of the API server.
 	Client  Groups
@@ -57,9 +57,9 @@ type Meter interface {
 var _ Meter = (*metrics.Metrics)(nil)
 
 const (
-	// tick is between two rounds, and pace the least time between two.
-	tick = time.Second
-	pace = 200 * time.Millisecond
+	// least is between two rounds where nothing has changed, and pace in any case.
+	least = time.Second
+	pace  = 200 * time.Millisecond
 	// period is after how long a group is looked at again of which nothing is known to
 	// have changed, watching while others may still undo what was set, and retry where
 	// something is left to be done.
@@ -76,47 +76,65 @@ const (
 	callTime = 5 * time.Second
 )
 
-// Run does what windows ask for until ctx ends.
+// Run does what windows ask for until ctx ends. It sleeps until a group has changed or is
+// due, so that it is there when windows open and close.
 func (c *Controller) Run(ctx context.Context) error {
-	return kube.Rounds(ctx, tick, pace, c.Changed, c.round)
+	for {
+		news := c.Changed() // before the round, or what comes during it would wait
+		wait := c.round(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pace):
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-news:
+		case <-time.After(wait):
+		}
+	}
 }
 
-// round looks at the groups that are due. Where the API server does not answer it ends:
-// it would be the same for the others, who come first in the next.
-func (c *Controller) round(ctx context.Context) {
+// round looks at the groups that are due, and returns for how long there is nothing to be
+// done. Where the API server does not answer it ends: it would be the same for the others,
+// who come first in the next.
+func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 	groups, err := c.Groups.List(labels.Everything())
 	if err != nil { // of a lister that serves from memory
 		klog.FromContext(ctx).Error(err, "TaskGroups cannot be listed")
-		return
+		return period
 	}
 	for i, name := range c.memory.due(groups, c.cursor, c.Now()) {
 		if i == mostGroups || ctx.Err() != nil {
-			return
+			return least
 		}
 		c.cursor = name
 		if err := c.handle(ctx, name); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "TaskGroup does not go on", "taskGroup", klog.KRef(name.Namespace, name.Name))
 			if !answered(err) {
-				return
+				return least
 			}
 		}
 	}
+	return min(max(c.memory.next(c.Now()), least), period)
 }
 
 // handle looks at the group until nothing is left to be done at once.
 func (c *Controller) handle(ctx context.Context, name types.NamespacedName) error {
 	of := c.memory.of(name)
-	of.at, of.due = c.Now(), c.Now().Add(retry) // unless all goes well
+	of.at, of.due = c.Now(), c.Now().Add(of.backoff()) // unless all goes well
+	of.failures++
 	var err error
 	for range mostPasses {
-		p := &pass{Controller: c, name: name, memory: of}
+		p := &pass{Controller: c, name: name, known: of}
 		var again bool
 		switch again, err = p.run(ctx); {
 		case changed(err): // meanwhile: what is to be done is decided anew
 		case err != nil:
 			return err
 		case !again:
-			of.due = p.next()
+			of.due, of.failures = p.next(), 0
 			return nil
 		}
 	}

@@ -26,6 +26,5 @@
 //   - A status is written only if it says something else than what is there.
 //
 // A group is looked at when it has changed, when its windows open or close, and each
-// minute: edits by hand of the target are seen then. In between a round costs a
-// comparison for each group.
+// minute: edits by hand of the target are seen then.
 package window

@@ -30,63 +30,88 @@ type holding struct {
 // devices is how many cards are held, a slice counting as one.
 func devices(p *gpu.Placement) int64 { return p.Spending().Sum(gpu.Devices) }
 
+// presence is where members are.
+type presence struct {
+	pods  map[gpu.PodID]bool
+	cards map[place]bool
+	nodes map[gpu.NodeID]bool
+}
+
+type place struct {
+	node gpu.NodeID
+	card gpu.CardID
+}
+
+func newPresence() presence {
+	return presence{map[gpu.PodID]bool{}, map[place]bool{}, map[gpu.NodeID]bool{}}
+}
+
+func (p *presence) add(m *gpu.Placement) {
+	p.pods[m.Pod], p.nodes[m.Node] = true, true
+	for _, u := range m.Uses() {
+		p.cards[place{m.Node, u.Card}] = true
+	}
+}
+
+// claims is how sure it is that one of them has what is kept.
+func (p *presence) claims(h *holding) int {
+	on := func(u gpu.CardUse) bool { return p.cards[place{h.placement.Node, u.Card}] }
+	switch {
+	case p.pods[gpu.PodID(h.member.UID)]:
+		return 3
+	case slices.ContainsFunc(h.placement.Uses(), on):
+		return 2
+	case p.nodes[h.placement.Node]:
+		return 1
+	}
+	return 0
+}
+
 // keep returns what the members hold, and what was kept for those who have not come back
 // since the windows closed last; so many at most.
 func keep(holds, old []holding, most int32) []holding {
-	kept := slices.DeleteFunc(slices.Clone(holds), func(h holding) bool { return devices(&h.placement) == 0 })
-	for i := range old {
-		taken := func(h holding) bool {
-			return h.member.UID == old[i].member.UID || overlap(&h.placement, &old[i].placement)
+	there := newPresence()
+	var kept []holding
+	for i := range holds {
+		there.add(&holds[i].placement)
+		if devices(&holds[i].placement) > 0 {
+			kept = append(kept, holds[i])
 		}
-		if !slices.ContainsFunc(holds, taken) {
+	}
+	for i := range old {
+		if there.claims(&old[i]) < 2 {
 			kept = append(kept, old[i])
 		}
 	}
 	return kept[:min(len(kept), max(int(most), 0))]
 }
 
-// overlap reports whether two have a card in common.
-func overlap(a, b *gpu.Placement) bool {
-	if a.Node != b.Node {
-		return false
-	}
-	of := a.Uses()
-	return slices.ContainsFunc(b.Uses(), func(u gpu.CardUse) bool {
-		return slices.ContainsFunc(of, func(o gpu.CardUse) bool { return o.Card == u.Card })
-	})
-}
-
 // trim returns what is still to be kept for those of most replicas who are not among the
 // members. Those go first whose cards a member has, and then those on whose nodes one is.
-// back says that members who never left have what is theirs, and so it is kept no more.
+// Members who have not left yet leave what they have to themselves; once the others come
+// back, they have it and it is kept no more.
 func trim(kept []holding, members []gpu.Placement, most int32, back bool) []holding {
-	has := func(id gpu.PodID) bool {
-		return slices.ContainsFunc(kept, func(h holding) bool { return gpu.PodID(h.member.UID) == id })
+	owns := map[gpu.PodID]bool{} // those who have not left
+	for i := range kept {
+		owns[gpu.PodID(kept[i].member.UID)] = !back
 	}
-	room := int(most)
-	var others []gpu.Placement
+	came, stayed, room := newPresence(), newPresence(), int(most)
 	for i := range members {
-		if back || !has(members[i].Pod) {
-			room--
-			others = append(others, members[i])
+		if owns[members[i].Pod] {
+			stayed.add(&members[i])
+			continue
 		}
+		came.add(&members[i])
+		room--
 	}
-	need := func(h holding) int {
-		rank := 0
-		for i := range others {
-			switch o := &others[i]; {
-			case o.Pod == gpu.PodID(h.member.UID):
-				return 3
-			case overlap(o, &h.placement):
-				rank = max(rank, 2)
-			case o.Node == h.placement.Node:
-				rank = max(rank, 1)
-			}
+	rank := func(h holding) int {
+		if stayed.pods[gpu.PodID(h.member.UID)] {
+			return -1
 		}
-		return rank
+		return came.claims(&h)
 	}
 	order := slices.Clone(kept)
-	slices.SortStableFunc(order, func(a, b holding) int { return cmp.Compare(need(a), need(b)) })
+	slices.SortStableFunc(order, func(a, b holding) int { return cmp.Compare(rank(a), rank(b)) })
 	return order[:min(len(order), max(room, 0))]
 }
 

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +20,11 @@ type known struct {
 	uid        types.UID // of what was looked at last; "": nothing yet
 	generation int64
 	deleting   bool
-	at, due    time.Time // when that was, and when it is to be looked at again
-	spec       *spec     // as it was read; nil: not yet
+	at, due    time.Time                  // when that was, and when it is to be looked at again
+	spec       *spec                      // as it was read; nil: not yet
+	targets    []v1alpha1.TaskGroupTarget // that it has something to do with, as was last read or written
 	told       map[string]bool
+	failures   int    // how often in a row it could not be dealt with
 	failure    string // that was told last
 }
 
@@ -58,14 +61,47 @@ func (m *memory) due(groups []*v1alpha1.TaskGroup, last types.NamespacedName, no
 	return from(names, last)
 }
 
-// stale reports whether the group is to be looked at. Of one that could not be dealt with
-// that is not before it is due, however new it is. Where the clock was set back nothing
-// is known of when it is due.
+// next is how long it is until one of the groups is due, at most a period.
+func (m *memory) next(now time.Time) time.Duration {
+	wait := period
+	for _, k := range m.groups {
+		wait = min(wait, k.due.Sub(now))
+	}
+	return wait
+}
+
+// stale reports whether the group is to be looked at: when it is due, and when it has
+// changed. Where the clock was set back nothing is known of when it is due.
 func (k *known) stale(g *v1alpha1.TaskGroup, now time.Time) bool {
 	if now.Before(k.at) || !now.Before(k.due) {
 		return true
 	}
+	if k.uid == "" {
+		return false // it could not be read
+	}
 	return k.uid != g.UID || k.generation != g.Generation || k.deleting != (g.DeletionTimestamp != nil)
+}
+
+// backoff is after how long a group that cannot be dealt with is looked at again.
+func (k *known) backoff() time.Duration {
+	return min(retry<<min(k.failures, 8), period)
+}
+
+// note notes with which targets the group has something to do. The cache may come to know
+// it later.
+func (k *known) note(g *v1alpha1.TaskGroup) {
+	k.targets = k.targets[:0]
+	if r := g.Status.Action; r != nil {
+		k.targets = append(k.targets, r.Target)
+	}
+	if r := g.Spec.ScaleTargetRef; r != nil {
+		k.targets = append(k.targets, *r)
+	}
+}
+
+// about reports whether the group has something to do with the target.
+func (k *known) about(target *v1alpha1.TaskGroupTarget) bool {
+	return k != nil && slices.ContainsFunc(k.targets, func(t v1alpha1.TaskGroupTarget) bool { return same(&t, target) })
 }
 
 // look notes that this is what is looked at.
@@ -76,5 +112,6 @@ func (k *known) look(g *v1alpha1.TaskGroup) {
 	if k.spec == nil || k.uid != g.UID || k.generation != g.Generation {
 		k.spec = read(&g.Spec)
 	}
+	k.note(g)
 	k.uid, k.generation, k.deleting = g.UID, g.Generation, g.DeletionTimestamp != nil
 }

@@ -18,8 +18,8 @@ import (
 // pass is one look at one group, and what is done about it.
 type pass struct {
 	*Controller
-	name   types.NamespacedName
-	memory *known
+	name  types.NamespacedName
+	known *known
 
 	now    time.Time           // by which all of it is decided
 	group  *v1alpha1.TaskGroup // as the API server has it
@@ -34,14 +34,15 @@ type pass struct {
 // run looks, decides and applies. again says that there is more to be done at once.
 func (p *pass) run(ctx context.Context) (again bool, err error) {
 	p.now = seconds(p.Now())
-	p.group, err = p.Client.Get(ctx, p.name.Namespace, p.name.Name)
+	g, err := p.Client.Get(ctx, p.name.Namespace, p.name.Name)
 	if apierrors.IsNotFound(err) {
 		return false, nil // the cache will come to know
 	}
 	if err != nil {
 		return false, err
 	}
-	p.memory.look(p.group)
+	p.group = g
+	p.known.look(p.group)
 	p.before, p.record = p.group.Status, decodeRecord(p.group.Status.Action)
 	if err := p.decide(ctx); err != nil {
 		return false, p.fail(ctx, "look at the target", err)
@@ -65,12 +66,12 @@ func (p *pass) rule() window.Rule {
 	if p.deleting() {
 		return window.Rule{}
 	}
-	return p.memory.spec.rule
+	return p.known.spec.rule
 }
 
 // unreadable reports whether nobody knows what the group asks for. One that is deleted
 // asks for nothing.
-func (p *pass) unreadable() bool { return p.memory.spec.fault != nil && !p.deleting() }
+func (p *pass) unreadable() bool { return p.known.spec.fault != nil && !p.deleting() }
 
 // aim returns the target that the pass is about, nil if none, and the rule for it.
 func (p *pass) aim() (*v1alpha1.TaskGroupTarget, window.Rule) {
@@ -123,7 +124,8 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 	}
 	claims := []window.Claim{*mine}
 	for _, other := range all {
-		if other.Name == p.group.Name || claim(other, p.ref) == nil {
+		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
+		if other.Name == p.group.Name || claim(other, p.ref) == nil && !k.about(p.ref) {
 			continue
 		}
 		now, err := p.Client.Get(ctx, other.Namespace, other.Name)
@@ -148,10 +150,9 @@ func (p *pass) apply(ctx context.Context) (again bool, err error) {
 		}
 	}
 	if !p.deleting() || p.record != nil {
-		if err := p.write(ctx, p.status()); err != nil {
+		if err := p.say(ctx); err != nil {
 			return false, p.fail(ctx, "write the status", err)
 		}
-		p.tell()
 	}
 	if p.record != nil {
 		return false, nil
@@ -180,8 +181,14 @@ func (p *pass) finalize(ctx context.Context, finalizers []string) error {
 	if err != nil {
 		return err
 	}
-	p.group = g
+	p.have(g)
 	return nil
+}
+
+// have notes what the API server has now.
+func (p *pass) have(g *v1alpha1.TaskGroup) {
+	p.group = g
+	p.known.note(g)
 }
 
 // next is when the group is to be looked at again, if nothing happens.
@@ -232,5 +239,5 @@ func (p *pass) fail(ctx context.Context, what string, err error) error {
 // log is for what is done to targets.
 func (p *pass) log(ctx context.Context, step window.Step) {
 	klog.FromContext(ctx).Info("window", "taskGroup", klog.KRef(p.name.Namespace, p.name.Name), "target", p.ref.Kind+"/"+p.ref.Name,
-		"step", fmt.Sprintf("%s %v", nameOf(step), step), "reason", p.plan.Conditions[0].Reason)
+		"step", fmt.Sprintf("%s %v", nameOf(step), step), "reason", p.state().Reason)
 }

@@ -8,11 +8,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
-	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/window"
 )
 
@@ -38,7 +36,7 @@ func troubles() []window.Reason {
 // status returns what there is to say, with the record as it is now.
 func (p *pass) status() v1alpha1.TaskGroupStatus {
 	s := v1alpha1.TaskGroupStatus{
-		ObservedGeneration: p.group.Generation, State: p.group.Status.State, Action: p.group.Status.Action, Conditions: slices.Clone(p.group.Status.Conditions),
+		ObservedGeneration: p.group.Generation, Action: p.group.Status.Action, Conditions: slices.Clone(p.group.Status.Conditions),
 	}
 	members := p.Members(p.Group(p.group.Namespace, p.group.Name))
 	s.Members = int32(len(members))
@@ -46,12 +44,12 @@ func (p *pass) status() v1alpha1.TaskGroupStatus {
 		s.Cards += devices(&members[i])
 	}
 	var all []holding
+	s.State = string(p.state().Reason)
 	if !p.unreadable() {
 		s.Action = nil
 		if p.record != nil {
 			s.Action = encodeRecord(p.record, *p.ref)
 		}
-		s.State = string(p.state().Reason)
 	}
 	s.Kept, all = p.kept(members)
 	s.Next = p.change(members, all)
@@ -64,17 +62,20 @@ func (p *pass) status() v1alpha1.TaskGroupStatus {
 
 // state is what the condition Awake says.
 func (p *pass) state() window.Condition {
-	if len(p.plan.Conditions) == 0 {
-		return window.Condition{Reason: window.InWindow}
+	if p.unreadable() {
+		return window.Condition{Reason: ReasonUnreadable, Message: "nothing is done until the spec can be read"}
 	}
-	return p.plan.Conditions[0]
+	first := p.plan.Conditions[0]
+	return window.Condition{Reason: first.Reason, Message: p.words(first)}
 }
 
 func (p *pass) conditions() []metav1.Condition {
+	state := p.state()
+	awake := metav1.Condition{Type: v1alpha1.TaskGroupAwake, Status: metav1.ConditionFalse, Reason: string(state.Reason), Message: clip(state.Message)}
 	if p.unreadable() {
-		return []metav1.Condition{{Type: v1alpha1.TaskGroupAccepted, Status: metav1.ConditionFalse, Reason: ReasonUnreadable, Message: clip(p.memory.spec.fault.Error())}}
+		awake.Status = metav1.ConditionUnknown
+		return []metav1.Condition{{Type: v1alpha1.TaskGroupAccepted, Status: metav1.ConditionFalse, Reason: ReasonUnreadable, Message: clip(p.known.spec.fault.Error())}, awake}
 	}
-	awake := metav1.Condition{Type: v1alpha1.TaskGroupAwake, Status: metav1.ConditionFalse, Reason: string(p.state().Reason), Message: clip(p.message())}
 	if p.rule().Schedule.Open(p.now) {
 		awake.Status = metav1.ConditionTrue
 	}
@@ -85,10 +86,8 @@ func (p *pass) conditions() []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.TaskGroupAccepted, Status: metav1.ConditionTrue, Reason: ReasonAccepted}, awake, undisturbed}
 }
 
-// message is what the condition Awake says in words. Why there is no target the one knows
-// who has looked for it.
-func (p *pass) message() string { return p.words(p.state()) }
-
+// words is what a condition says. Why there is no target the one knows who has looked
+// for it.
 func (p *pass) words(c window.Condition) string {
 	if c.Reason == window.TargetMissing && p.target != nil && p.target.Missing != "" {
 		return p.target.Missing
@@ -111,130 +110,13 @@ func (p *pass) trouble() *window.Condition {
 	return nil
 }
 
-// kept returns what is kept for the members that come back, as the status has it and as
-// it is.
-func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding) {
-	old := p.group.Status.Kept
-	had := p.holdings(old)
-	switch {
-	case p.unreadable():
-		if old == nil {
-			return nil, nil
-		}
-		return kept(had, old.From.Time, p.now), nil
-	case p.deleting() && p.record == nil:
-		return nil, nil
-	case p.asleep():
-		opening, ok := p.rule().Schedule.Next(p.now)
-		if !ok || !opening.Opens {
-			return nil, nil
-		}
-		if p.closing() {
-			had = keep(p.holds(members), had, p.record.Image.Replicas)
-		}
-		had = trim(had, members, p.record.Image.Replicas, false)
-		return kept(had, opening.At, p.now), had
-	case old == nil:
-		return nil, nil
+// say writes the status as it is to be, and tells what is new in it.
+func (p *pass) say(ctx context.Context) error {
+	if err := p.write(ctx, p.status()); err != nil {
+		return err
 	}
-	from := old.From.Time
-	if from.After(p.now) {
-		from = p.now // it has opened before it was to
-	}
-	return kept(trim(had, members, p.wanted(), true), from, p.now), nil
-}
-
-// closing reports whether the image has just been taken.
-func (p *pass) closing() bool {
-	was := decodeRecord(p.group.Status.Action)
-	return was == nil || was.Action == window.Stop || was.Phase == window.Restoring || was.Target != p.record.Target
-}
-
-// wanted is how many replicas there are to be once all are back.
-func (p *pass) wanted() int32 {
-	var n int32
-	if p.target != nil {
-		n = p.target.State.Replicas
-	}
-	if p.record != nil && p.record.Action != window.Stop {
-		n = max(n, p.record.Image.Replicas)
-	}
-	for _, step := range p.plan.Steps { // that writes it back
-		if set, ok := step.(window.SetReplicas); ok {
-			n = max(n, int32(set))
-		}
-	}
-	return n
-}
-
-// holds returns what the members have, as far as that can be written down.
-func (p *pass) holds(members []gpu.Placement) []holding {
-	var all []holding
-	for i := range members {
-		m := &members[i]
-		text, err := p.Encode(m)
-		if err != nil {
-			continue // it has what no record of ours says, and does not come back to it
-		}
-		all = append(all, holding{v1alpha1.TaskGroupMember{UID: types.UID(m.Pod), Node: string(m.Node), Allocation: text}, *m})
-	}
-	return all
-}
-
-// holdings returns what is kept, as far as it can be read.
-func (p *pass) holdings(k *v1alpha1.TaskGroupKept) []holding {
-	if k == nil {
-		return nil
-	}
-	var all []holding
-	for i := range k.Members {
-		if placement, err := p.Decode(&k.Members[i]); err == nil {
-			all = append(all, holding{k.Members[i], placement})
-		}
-	}
-	return all
-}
-
-// change returns what the windows change next, nil if nothing: nor do they where the
-// target is missing, or another group's.
-func (p *pass) change(members []gpu.Placement, kept []holding) *v1alpha1.TaskGroupChange {
-	rule := p.rule()
-	t, ok := rule.Schedule.Next(p.now)
-	if trouble := p.trouble(); !ok || p.unreadable() || trouble != nil && (trouble.Reason == window.TargetMissing || trouble.Reason == window.TargetTaken) {
-		return nil
-	}
-	c := change{at: t.At, opens: t.Opens, forGood: rule.Action == window.Stop}
-	out := &v1alpha1.TaskGroupChange{At: metav1.NewTime(t.At), Opens: t.Opens}
-	if c.opens {
-		for i := range kept {
-			c.cards += devices(&kept[i].placement)
-		}
-		c.forGood = c.forGood && p.record != nil
-	} else {
-		out.Replicas, c.cards = rule.Replicas, freed(members, rule.Replicas)
-		if again, ok := rule.Schedule.Next(t.At); ok && rule.Action != window.Stop {
-			out.Until = &metav1.Time{Time: again.At}
-		}
-	}
-	if windows := p.group.Spec.Windows; len(windows) > 0 {
-		out.TimeZone = windows[0].TimeZone
-	}
-	out.Cards, out.Text = c.cards, c.text(p.now, p.memory.spec.zone)
-	return out
-}
-
-// freed is how many cards are left behind at least if so many members stay.
-func freed(members []gpu.Placement, stay int32) int64 {
-	each := make([]int64, len(members))
-	for i := range members {
-		each[i] = devices(&members[i])
-	}
-	slices.Sort(each)
-	var sum int64
-	for _, n := range each[:max(len(each)-int(stay), 0)] {
-		sum += n
-	}
-	return sum
+	p.tell()
+	return nil
 }
 
 // write writes the status, if it says something else than what is there.
@@ -248,7 +130,7 @@ func (p *pass) write(ctx context.Context, s v1alpha1.TaskGroupStatus) error {
 	if err != nil {
 		return err
 	}
-	p.group = g
+	p.have(g)
 	return nil
 }
 

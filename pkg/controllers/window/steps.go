@@ -59,7 +59,7 @@ func (p *pass) take(ctx context.Context, step window.Step) error {
 		return p.save(ctx, window.Record(step))
 	case window.Forget:
 		p.record = nil
-		return p.write(ctx, p.status())
+		return p.say(ctx)
 	case window.SetHPA:
 		return p.Targets.SetHPA(ctx, p.target, window.Bounds(step))
 	case window.SetKEDA:
@@ -79,7 +79,7 @@ func (p *pass) save(ctx context.Context, r window.Record) error {
 		}
 	}
 	p.record = &r
-	return p.write(ctx, p.status())
+	return p.say(ctx)
 }
 
 func nameOf(step window.Step) metrics.WindowStep {

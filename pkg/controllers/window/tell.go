@@ -13,7 +13,7 @@ import (
 // last leader, has told.
 func (p *pass) tell() {
 	if p.unreadable() {
-		p.news([]window.Condition{{Reason: ReasonUnreadable, Message: clip(p.memory.spec.fault.Error())}})
+		p.news([]window.Condition{{Reason: ReasonUnreadable, Message: clip(p.known.spec.fault.Error())}})
 		return
 	}
 	var all []window.Condition
@@ -26,20 +26,20 @@ func (p *pass) tell() {
 	p.news(all)
 }
 
-// news tells those of them that are news. That a new group is awake is none.
+// news tells those of them that are news. That nothing is done is none.
 func (p *pass) news(all []window.Condition) {
 	told := map[string]bool{}
 	for _, c := range all {
 		key := string(c.Reason) + " " + c.Message
 		told[key] = true
-		quiet := p.before.State == "" && (c.Reason == window.AlwaysOpen || c.Reason == window.InWindow)
-		if quiet || p.memory.told[key] || p.said(c) {
+		quiet := c.Reason == window.AlwaysOpen || c.Reason == window.InWindow
+		if quiet || p.known.told[key] || p.said(c) {
 			continue
 		}
 		warning := slices.Contains(troubles(), c.Reason) || c.Reason == ReasonUnreadable || c.Reason == ReasonSeveralAutoscalers
 		p.Tell(kube.Notice{About: kube.TaskGroupSubject(p.group), Warning: warning, Reason: string(c.Reason), Key: c.Message, Text: c.Message})
 	}
-	p.memory.told, p.memory.failure = told, ""
+	p.known.told, p.known.failure = told, ""
 }
 
 // said reports whether the status has said so already.
@@ -51,9 +51,9 @@ func (p *pass) said(c window.Condition) bool {
 
 // tellFailure tells that the API server refuses something, if that is news.
 func (p *pass) tellFailure(text string) {
-	if c := (window.Condition{Reason: ReasonStepFailed, Message: text}); p.memory.failure == text || p.said(c) {
+	if c := (window.Condition{Reason: ReasonStepFailed, Message: text}); p.known.failure == text || p.said(c) {
 		return
 	}
-	p.memory.failure = text
+	p.known.failure = text
 	p.Tell(kube.Notice{About: kube.TaskGroupSubject(p.group), Warning: true, Reason: ReasonStepFailed, Key: text, Text: text})
 }
