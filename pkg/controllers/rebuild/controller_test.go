@@ -53,21 +53,23 @@ func TestLostNodes(t *testing.T) {
 			g.Namespace = "other"
 			w.groups["other/chat"] = g
 		}, nil},
-		"of another type":     {func(w *world) { w.fails("n1"); w.groups["ns/chat"].Spec.Type = "training" }, nil},
-		"of no group":         {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Annotations = nil }, nil},
-		"has finished":        {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Status.Phase = corev1.PodFailed }, nil},
-		"is going":            {func(w *world) { w.fails("n1"); w.asks(w.pods["ns/chat-1"]) }, nil},
-		"nobody owns it":      {func(w *world) { w.fails("n1"); ownedBy("")(w.pods["ns/chat-1"]) }, nil},
-		"a DaemonSet does":    {func(w *world) { w.fails("n1"); ownedBy("DaemonSet")(w.pods["ns/chat-1"]) }, nil},
-		"its node does":       {func(w *world) { w.fails("n1"); ownedBy("Node")(w.pods["ns/chat-1"]) }, nil},
-		"a StatefulSet does":  {func(w *world) { w.fails("n1"); ownedBy("StatefulSet")(w.pods["ns/chat-1"]) }, []string{"chat-1"}},
-		"a budget keeps it":   {func(w *world) { w.fails("n1"); w.blocked = true }, nil},
-		"spaces in the name":  {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Annotations[codec.AnnotationTaskGroup] = " chat " }, []string{"chat-1"}},
-		"bound by nobody":     {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Spec.NodeName = "" }, nil},
-		"two of its nodes":    {func(w *world) { w.fails("n1"); w.remove("n2") }, []string{"chat-1"}}, // one at once
-		"most of its nodes":   {func(w *world) { w.fails("n1", "n2") }, nil},
-		"most nodes":          {func(w *world) { w.fails("n1", "n4", "n5") }, nil},
-		"most nodes are gone": {func(w *world) { w.remove("n1", "n4", "n5") }, []string{"chat-1"}},
+		"of another type":            {func(w *world) { w.fails("n1"); w.groups["ns/chat"].Spec.Type = "training" }, nil},
+		"of no group":                {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Annotations = nil }, nil},
+		"has finished":               {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Status.Phase = corev1.PodFailed }, nil},
+		"is going":                   {func(w *world) { w.fails("n1"); w.asks(w.pods["ns/chat-1"]) }, nil},
+		"nobody owns it":             {func(w *world) { w.fails("n1"); ownedBy("")(w.pods["ns/chat-1"]) }, nil},
+		"a DaemonSet does":           {func(w *world) { w.fails("n1"); ownedBy("DaemonSet")(w.pods["ns/chat-1"]) }, nil},
+		"its node does":              {func(w *world) { w.fails("n1"); ownedBy("Node")(w.pods["ns/chat-1"]) }, nil},
+		"a StatefulSet does":         {func(w *world) { w.fails("n1"); ownedBy("StatefulSet")(w.pods["ns/chat-1"]) }, []string{"chat-1"}},
+		"a budget keeps it":          {func(w *world) { w.fails("n1"); w.blocked = true }, nil},
+		"spaces in the name":         {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Annotations[codec.AnnotationTaskGroup] = " chat " }, []string{"chat-1"}},
+		"bound by nobody":            {func(w *world) { w.fails("n1"); w.pods["ns/chat-1"].Spec.NodeName = "" }, nil},
+		"two of its nodes":           {func(w *world) { w.fails("n1"); w.remove("n2") }, []string{"chat-1"}}, // one at once
+		"most of its nodes":          {func(w *world) { w.fails("n1", "n2") }, nil},
+		"most nodes":                 {func(w *world) { w.fails("n1", "n4", "n5") }, nil},
+		"half of all nodes":          {func(w *world) { w.node("n6"); w.fails("n1", "n4", "n5") }, []string{"chat-1"}},
+		"gone, most nodes not ready": {func(w *world) { w.remove("n1"); w.fails("n2", "n4", "n5") }, []string{"chat-1"}},
+		"most nodes are gone":        {func(w *world) { w.remove("n1", "n4", "n5") }, []string{"chat-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := service()
@@ -404,19 +406,28 @@ func TestLeftoversDoNotHalt(t *testing.T) {
 	}
 }
 
-// A clock that is put back makes neither two go nor nobody ever.
+// A clock that is put back makes neither two go at once nor nobody ever.
 func TestTheClockIsPutBack(t *testing.T) {
 	w := service()
 	w.pod("chat-4", "chat", "n1")
-	w.c.Rules.AtOnce = 1
-	w.remove("n1")
-	w.rounds(8)
+	w.fails("n1")
+	w.now = w.now.Add(time.Hour)
+	w.rounds(1)
 	w.want(t, "the first", "chat-1")
 	w.now = w.now.Add(-time.Minute)
 	w.rounds(2)
 	w.want(t, "put back", "chat-1")
-	w.rounds(6)
+	w.rounds(8)
 	w.want(t, "later", "chat-1", "chat-4")
+
+	w = service()
+	w.remove("n1")
+	w.rounds(2)
+	w.now = w.now.Add(-time.Hour)
+	w.rounds(6)
+	w.want(t, "within the grace that begins anew")
+	w.rounds(1)
+	w.want(t, "after it", "chat-1")
 }
 
 // What is remembered is of what is there.
