@@ -162,8 +162,8 @@ func TestAJobOfManyPods(t *testing.T) {
 	}
 	w.rounds(720)
 	w.want(t, "after an hour", "suspend train")
-	if n := strings.Count(strings.Join(w.told, "\n"), "MaxRuntimeExceeded: has run"); n != 10 {
-		t.Errorf("%d pods were told", n)
+	if n := strings.Count(strings.Join(w.told, "\n"), "MaxRuntimeExceeded: has run"); n != 10 || w.reads != 1 {
+		t.Errorf("%d pods were told, and the Job was read %d times", n, w.reads)
 	}
 	w.rounds(100)
 	if len(w.pods) > 0 {
@@ -238,6 +238,7 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 		for when, late := range map[string]bool{"before it is read": false, "after it is read": true} {
 			t.Run(name+" "+when, func(t *testing.T) {
 				w := newWorld()
+				w.c.Default = 30 * time.Minute
 				w.pod("p", may("1h"))
 				w.now = w.now.Add(time.Hour)
 				w.see()
@@ -255,6 +256,20 @@ func TestWhatHappensMeanwhile(t *testing.T) {
 				w.want(t, "and afterwards")
 			})
 		}
+	}
+}
+
+// A pod that has changed meanwhile has its turn in the next round.
+func TestAConflictIsNotWaitedFor(t *testing.T) {
+	w := newWorld()
+	p := w.pod("p", may("1h"))
+	w.meddle = func() { w.write(p); w.meddle = nil }
+	w.round(time.Hour)
+	w.want(t, "it has changed")
+	w.rounds(1)
+	w.want(t, "a round later", "deadline p 3600")
+	if w.counts[metrics.RuntimeFailed] > 0 {
+		t.Errorf("counted %v", w.counts)
 	}
 }
 

@@ -46,6 +46,7 @@ type world struct {
 	crash     bool   // the process dies right after the next change
 
 	done   []string // what was done, of requests
+	reads  int      // of Jobs
 	told   []string
 	counts map[metrics.RuntimeAction]int
 
@@ -294,6 +295,7 @@ func (s podServer) Evict(_ context.Context, pod *corev1.Pod, _ bool) error {
 type jobServer struct{ *world }
 
 func (s jobServer) Get(_ context.Context, namespace, name string) (*batchv1.Job, error) {
+	s.reads++
 	if s.fail != nil {
 		return nil, s.fail
 	}
