@@ -75,7 +75,7 @@ func (c *Controller) look() (seen, error) {
 }
 
 // judge notes whether the node is lost; nil: it is gone. A node that is not ready says
-// since when; of one that is gone, since it was first seen so counts.
+// since when; of one that is gone, since it was first seen to be lost counts.
 func (c *Controller) judge(s *seen, name string, n *corev1.Node) {
 	if _, known := s.lost[name]; known {
 		return
@@ -87,6 +87,8 @@ func (c *Controller) judge(s *seen, name string, n *corev1.Node) {
 	if ready, since := readiness(n); !ready {
 		if since.IsZero() {
 			since = c.memory.since(name, s.now)
+		} else {
+			put(&c.memory.missed, name, since)
 		}
 		s.lost[name] = loss{since, false}
 	}

@@ -9,7 +9,7 @@ import (
 // memory is what the caches do not say. The zero value is ready for use. All of it is of
 // pods, nodes and TaskGroups that are there, or were a moment ago.
 type memory struct {
-	missed  map[string]time.Time    // node -> when it was first seen to be lost, where it does not say
+	missed  map[string]time.Time    // node -> since when it is lost: as it said last, else when that was first seen
 	evicted map[types.UID]eviction  // pod -> when and of which group
 	tried   map[types.UID]time.Time // pod -> when it was last looked at anew
 	rests   map[types.UID]time.Time // pod -> until when it is not
@@ -23,8 +23,8 @@ type eviction struct {
 	at time.Time
 }
 
-// since returns when the node was first seen to be lost: now, if it was not before or
-// the clock has been put back since.
+// since returns since when a node is lost that does not say: now, if that was not seen
+// before, or the clock has been put back.
 func (m *memory) since(node string, now time.Time) time.Time {
 	if at, known := m.missed[node]; known && !at.After(now) {
 		return at

@@ -76,44 +76,49 @@ func (c *Controller) end(ctx context.Context, seen *run) error {
 const mostTries = 3
 
 // suspend suspends the Job of the pod, if it goes on.
-func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerReference) error {
-	said := fmt.Sprintf("its Job %s is suspended", owner.Name)
+func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerReference) (err error) {
 	if _, done := c.memory.jobs[owner.UID]; done {
-		c.warn(r)
-		c.exceed(r, said)
+		c.announce(r, owner)
 		return nil
 	}
-	var err error
 	for range mostTries {
-		var j *batchv1.Job
-		j, err = c.Jobs.Get(ctx, r.pod.Namespace, owner.Name)
-		if apierrors.IsNotFound(err) || err == nil && (j.UID != owner.UID || over(j)) {
-			return nil // who ends Jobs ends the pods of one that is over or gone
-		}
-		if err != nil {
-			return fmt.Errorf("read Job %s: %w", owner.Name, err)
-		}
-		c.warn(r)
-		c.exceed(r, said)
-		if j.Spec.Suspend != nil && *j.Spec.Suspend {
-			return nil
-		}
-		if err = c.Jobs.Suspend(ctx, j, true, nil); err == nil {
-			c.memory.jobs[owner.UID] = struct{}{}
-			c.Meter.RuntimeExceeded(metrics.RuntimeSuspended)
-			klog.FromContext(ctx).Info("suspended a Job whose pod has run for as long as it may", "job", klog.KObj(j), "pod", klog.KObj(r.pod), "podUID", r.pod.UID, "limit", r.limit)
-			c.tellJob(j, r)
-			return nil
-		}
-		if !apierrors.IsConflict(err) {
+		if err = c.suspendOnce(ctx, r, owner); !apierrors.IsConflict(err) {
 			break
 		}
 	}
 	if refused(err) {
-		c.block(r, fmt.Errorf("suspend Job %s: %w", owner.Name, err))
+		c.block(r, err)
 		return nil
 	}
-	return fmt.Errorf("suspend Job %s: %w", owner.Name, err)
+	return err
+}
+
+// suspendOnce suspends the Job as it is read.
+func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.OwnerReference) error {
+	j, err := c.Jobs.Get(ctx, r.pod.Namespace, owner.Name)
+	if apierrors.IsNotFound(err) || err == nil && (j.UID != owner.UID || over(j)) {
+		return nil // who ends Jobs ends the pods of one that is over or gone
+	}
+	if err != nil {
+		return fmt.Errorf("read Job %s: %w", owner.Name, err)
+	}
+	c.announce(r, owner)
+	if j.Spec.Suspend == nil || !*j.Spec.Suspend {
+		if err := c.Jobs.Suspend(ctx, j, true, nil); err != nil {
+			return fmt.Errorf("suspend Job %s: %w", owner.Name, err)
+		}
+		c.Meter.RuntimeExceeded(metrics.RuntimeSuspended)
+		klog.FromContext(ctx).Info("suspended a Job whose pod has run for as long as it may", "job", klog.KObj(j), "pod", klog.KObj(r.pod), "podUID", r.pod.UID, "limit", r.limit)
+		c.tellJob(j, r)
+	}
+	c.memory.jobs[owner.UID] = struct{}{}
+	return nil
+}
+
+// announce tells the pod that its Job is suspended, before it is.
+func (c *Controller) announce(r *run, owner *metav1.OwnerReference) {
+	c.warn(r)
+	c.exceed(r, fmt.Sprintf("its Job %s is suspended", owner.Name))
 }
 
 // over reports whether the Job has finished, or is being deleted.
