@@ -91,7 +91,7 @@ var wishes = [...]wish{
 		value: "the same, for the choice of cards on the node", absent: "`binpack`",
 	}, {
 		key: AnnotationTaskGroup, read: readGroup,
-		value: "name of a TaskGroup in the pod's namespace: members of one of type inference are placed one by one, whoever names one that is not there waits for it (`GangIncomplete`)", absent: "none",
+		value: "name of a TaskGroup in the pod's namespace: members of one of type inference are placed one by one, and so is whoever says `task-type: inference`; others wait for one that is not there (`GangIncomplete`)", absent: "none",
 	}, {
 		key: AnnotationMaxRuntime, read: readRuntime,
 		value: "duration above 0, as in Go: `90m`, `2h30m`: when it has run for so long its Job is suspended, and a pod without one stopped gracefully; what is kept for a service is given to who has ended by then. Inference, by its `task-type` or as a member of such a TaskGroup, is exempt", absent: "`defaultTaskTimeout` of the [policy](operations.md#the-policy), at which it is told, and ended only with `enforceTaskTimeout`",

@@ -37,7 +37,7 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 	}
 	switch {
 	case r.Type == gpu.Inference:
-		r.Runtime = 0 // nothing ends it
+		r.Runtime, r.Gang = 0, false // nothing ends it, and it serves without the others
 	case r.Runtime == 0:
 		r.Runtime, _ = s.TaskTimeout()
 	}

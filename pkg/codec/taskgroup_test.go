@@ -39,6 +39,10 @@ func TestGroupOfATaskGroup(t *testing.T) {
 	if err != nil || r.Gang {
 		t.Errorf("a Job's pod is of a task group: %t, %v", r.Gang, err)
 	}
+	r, err = Request(podWith(app("main", "heteroflow.io/gpu", "1"), annotated(AnnotationTaskGroup, "chat", AnnotationTaskType, "inference")), policy.Default())
+	if err != nil || r.Gang || r.Group == "" {
+		t.Errorf("inference waits for its group: %t, %q, %v", r.Gang, r.Group, err)
+	}
 }
 
 func TestRuntime(t *testing.T) {

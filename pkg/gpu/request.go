@@ -157,8 +157,8 @@ type Request struct {
 	RDMA   Wish
 	Type   TaskType
 	Group  GroupID // whom it wants to be near
-	// Gang says that Group is a task group: unless that is a service, the pod waits until
-	// all of it is placed.
+	// Gang says that Group is a task group whose members may need each other: unless that is
+	// a service, the pod waits until all of it is placed. Inference says of itself that it does not.
 	Gang bool
 	// Runtime is how long the pod runs at most, as far as is known; 0: it may run for
 	// ever.

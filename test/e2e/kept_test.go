@@ -59,10 +59,12 @@ func TestKeptCards(t *testing.T) {
 }
 
 // TestMembersWaitForTheirGroup: a pod of a group that is not there yet waits, and runs
-// when it comes.
+// when it comes; inference does not need it.
 func TestMembersWaitForTheirGroup(t *testing.T) {
 	s := begin(t, defaults)
-	s.add(cards("members", 1))
+	s.add(cards("members", 2))
+	s.create(with(with(on("members", podFor("serves", amount{wholeCards, 1})), taskGroupKey, "late"), taskTypeKey, "inference"))
+	s.runs("serves")
 	s.create(with(on("members", podFor("early", amount{wholeCards, 1})), taskGroupKey, "late"))
 	s.refusedFor("early", "GangIncomplete")
 	s.group("late", "", v1alpha1Inference())
