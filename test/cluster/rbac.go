@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -47,12 +48,14 @@ func (c *Cluster) Apply(ctx context.Context, path string) error {
 	return c.applyAll(ctx, objects)
 }
 
-// ApplyIn is Apply with objects that name no namespace in that one.
-func (c *Cluster) ApplyIn(ctx context.Context, namespace, path string) error {
+// ApplyIn applies those objects of a YAML file that are of these kinds, in the namespace
+// if they name none.
+func (c *Cluster) ApplyIn(ctx context.Context, namespace, path string, kinds ...string) error {
 	objects, err := read(path)
 	if err != nil {
 		return err
 	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool { return !slices.Contains(kinds, o.GetKind()) })
 	for _, o := range objects {
 		if o.GetNamespace() == "" {
 			o.SetNamespace(namespace)

@@ -69,13 +69,13 @@ func TestRebuild(t *testing.T) {
 		}
 		return nil
 	})
-	s.eventually("the one without an owner to be told of", func() error { return s.hasEvent("alone", "NotRebuilt", "owner") })
+	s.eventually("the one without an owner to be told of", func() error { return s.hasEvent("alone", "NotRebuilt", home) })
 	if p := s.pod("alone"); p.DeletionTimestamp != nil {
 		s.Error("it is ended, and nobody makes it anew")
 	}
 	rebuilt := errors.New("no event says so")
 	for _, p := range s.pods() {
-		if p.Spec.NodeName == home && p.Labels["app"] == "chat" && s.hasEvent(p.Name, "Rebuilt", home) == nil {
+		if p.Spec.NodeName == home && p.Labels["app"] == "chat" && s.hasEvent(p.Name, "Rebuilding", home) == nil {
 			rebuilt = nil
 		}
 	}

@@ -52,10 +52,12 @@ func TestWindows(t *testing.T) {
 func TestDayAndNight(t *testing.T) {
 	s := begin(t, defaults)
 	s.add(cards("day-night", 4))
-	s.must("the example", s.ApplyIn(s.ctx, s.ns, filepath.Join(s.Root(), "examples", "day-night.yaml")))
+	example := filepath.Join(s.Root(), "examples", "day-night.yaml")
+	s.must("the service", s.ApplyIn(s.ctx, s.ns, example, "TaskGroup", "Deployment", "HorizontalPodAutoscaler"))
 	s.opens("chat", always())
 	s.eventually("the service to run", func() error { return s.serves("chat", 4) })
 	s.eventually("its bounds to be as they are written", func() error { return s.bounds("chat", 2, 8) })
+	s.must("the Job", s.ApplyIn(s.ctx, s.ns, example, "Job"))
 	s.opens("chat", between(8*time.Hour, 12*time.Hour))
 	s.eventually("the service to sleep", func() error { return s.serves("chat", 0) })
 	s.eventually("the Job to run", func() error { return s.jobRuns("nightly", 2) })

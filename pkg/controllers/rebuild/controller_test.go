@@ -90,21 +90,21 @@ func TestWhatIsTold(t *testing.T) {
 		want    []string
 	}{
 		"evicted": {func(w *world) { w.fails("n1") }, []string{
-			"Pod ns/chat-1 Rebuilding: evicted so that ReplicaSet rs makes another elsewhere: node n1 is not ready since 2026-11-30T12:00:10Z",
-			"TaskGroup ns/chat Rebuilding: pod chat-1 is evicted so that ReplicaSet rs makes another elsewhere: node n1 is not ready since 2026-11-30T12:00:10Z",
+			"Pod ns/chat-1 Rebuilding: evicted so that ReplicaSet rs makes another elsewhere: node n1 has not been ready since 2026-11-30T12:00:10Z",
+			"TaskGroup ns/chat Rebuilding: pod chat-1 is evicted so that ReplicaSet rs makes another elsewhere: node n1 has not been ready since 2026-11-30T12:00:10Z",
 		}},
 		"gone": {func(w *world) { w.remove("n1") }, []string{ // seen a period later
-			"Pod ns/chat-1 Rebuilding: evicted so that ReplicaSet rs makes another elsewhere: node n1 is gone since 2026-11-30T12:00:20Z",
-			"TaskGroup ns/chat Rebuilding: pod chat-1 is evicted so that ReplicaSet rs makes another elsewhere: node n1 is gone since 2026-11-30T12:00:20Z",
+			"Pod ns/chat-1 Rebuilding: evicted so that ReplicaSet rs makes another elsewhere: node n1 has been gone since 2026-11-30T12:00:20Z",
+			"TaskGroup ns/chat Rebuilding: pod chat-1 is evicted so that ReplicaSet rs makes another elsewhere: node n1 has been gone since 2026-11-30T12:00:20Z",
 		}},
 		"nobody owns it": {func(w *world) { w.fails("n1"); ownedBy("")(w.pods["ns/chat-1"]) }, []string{
-			"Pod ns/chat-1 NotRebuilt: not evicted though node n1 is not ready since 2026-11-30T12:00:10Z: no controller owns it, so that nobody would make another",
+			"Pod ns/chat-1 NotRebuilt: not evicted though node n1 has not been ready since 2026-11-30T12:00:10Z: no controller owns it, so that nobody would make another",
 		}},
 		"a DaemonSet owns it": {func(w *world) { w.fails("n1"); ownedBy("DaemonSet")(w.pods["ns/chat-1"]) }, []string{
-			"Pod ns/chat-1 NotRebuilt: not evicted though node n1 is not ready since 2026-11-30T12:00:10Z: DaemonSet rs would make another on that very node",
+			"Pod ns/chat-1 NotRebuilt: not evicted though node n1 has not been ready since 2026-11-30T12:00:10Z: DaemonSet rs would make another on that very node",
 		}},
 		"a budget keeps it": {func(w *world) { w.fails("n1"); w.blocked = true }, []string{
-			"Pod ns/chat-1 RebuildBlocked: not evicted though node n1 is not ready since 2026-11-30T12:00:10Z: evict: the pod may not be evicted now: the budget",
+			"Pod ns/chat-1 RebuildBlocked: not evicted though node n1 has not been ready since 2026-11-30T12:00:10Z: evict: the pod may not be evicted now: the budget",
 		}},
 		"most nodes": {func(w *world) { w.fails("n1", "n4", "n5") }, []string{
 			"TaskGroup ns/chat RebuildHalted: no pod is evicted from a node that is not ready: 3 of the 5 nodes of the cluster are not, as when the control plane is cut off from them; it goes on by itself when at most half are",

@@ -27,11 +27,11 @@ const (
 
 // String says how the node is lost.
 func (l loss) String() string {
-	how := "not ready"
+	how := "has not been ready"
 	if l.gone {
-		how = "gone"
+		how = "has been gone"
 	}
-	return fmt.Sprintf("is %s since %s", how, l.since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s since %s", how, l.since.UTC().Format(time.RFC3339))
 }
 
 // tellEvicted tells that the pod is evicted.
