@@ -170,7 +170,7 @@ func (j *judge) keeping() (latest *Keeping) {
 	tries := mostNodes
 	for i := range j.snapshot.Len() {
 		n := j.snapshot.At(i)
-		if len(n.Kept) == 0 || j.of(i).Reason != gpu.HeldForOther {
+		if !n.Keeps() || j.of(i).Reason != gpu.HeldForOther {
 			continue
 		}
 		if tries--; tries < 0 {
