@@ -131,3 +131,29 @@ func BenchmarkFilterBesideKept(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkFilterBeforeClosings asks for a pod that fits nowhere, while services that close this evening
+// are on one node in five and leave room for none.
+func BenchmarkFilterBeforeClosings(b *testing.B) {
+	const nodes = 1000
+	now := time.Now()
+	r := lasting(time.Minute, pod("a", whole(9)))
+	for _, services := range []int{0, 20, 200} {
+		c, ids := pool(nodes)
+		c.cfg.Now = func() time.Time { return now }
+		for i := range services {
+			g := gpu.GroupID(fmt.Sprintf("service-%d", i))
+			for k := i; k < nodes; k += 100 {
+				id := ids[k]
+				c.ledger.Confirm(gpu.Placement{Pod: gpu.PodID(fmt.Sprint(g, k)), Node: id, Namespace: "ns", Group: g, Grants: []gpu.Grant{{Shares: []gpu.Share{{Card: gpu.CardID(id) + "-d7", Memory: 300}}}}})
+			}
+			c.ledger.SetService(ledger.Service{Group: g, Closing: &ledger.Closing{At: now.Add(time.Hour), Until: now.Add(2 * time.Hour)}})
+		}
+		b.Run(fmt.Sprintf("services=%d", services), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Filter(&r, ids)
+			}
+		})
+	}
+}

@@ -69,7 +69,7 @@ func waits(r *gpu.Request, in ledger.Snapshot) bool {
 
 // meets returns the node as the request meets it: without what is kept for others.
 func (s *standing) meets(n *ledger.Node) *ledger.Node {
-	if len(n.Kept) == 0 {
+	if !n.Keeps() {
 		return n // as nearly always
 	}
 	return n.For(s.cycle.Request.Group, s.stay)

@@ -109,7 +109,7 @@ func (j *judge) fit(i int) pipeline.Verdict {
 // nothing is kept from it: others have ended for it.
 func (j *judge) node(i int) *ledger.Node {
 	n := j.snapshot.At(i)
-	if len(n.Kept) == 0 || j.claimed != "" {
+	if !n.Keeps() || j.claimed != "" {
 		return n // as nearly always
 	}
 	return j.meets(n)

@@ -135,7 +135,7 @@ func promise(l *ledger.Ledger, random *rand.Rand, done <-chan struct{}) {
 // keepsPromises holds the promises against a view, adding up by itself.
 func keepsPromises(t *testing.T, s ledger.Snapshot) {
 	for _, n := range s.Nodes() {
-		if rest := n.For("", time.Time{}); len(n.Kept) == 0 && rest != n || rest.For("", time.Time{}) != rest {
+		if rest := n.For("", time.Time{}); !n.Keeps() && rest != n || rest.For("", time.Time{}) != rest {
 			t.Errorf("%s is another to who stays for ever, and nothing is kept of it", n.ID)
 		}
 		for i := range n.Cards {

@@ -26,6 +26,10 @@
 //     the claimant where it fits without its own claim, on that node alone, and
 //     Unreserve leads back to the claim. Nobody is there for a claim: it divides no card,
 //     and nothing that is measured is put down to it.
+//   - What a Service takes back is kept for it: Node.For shows a node as it is to somebody
+//     who would still be there then, with that claimed as far as no member has it. It is a
+//     promise of who decides and no hold: nothing is counted for it, and Reserve does not
+//     look at it. It stays with a node whatever happens to that, and with a plan.
 //   - Confirm records what the API server says, whatever that leads to: a card
 //     may then hold more than it has, or an account more than its limit, and
 //     takes nothing more.

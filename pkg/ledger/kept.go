@@ -109,6 +109,23 @@ func (l *Ledger) keepOn(id gpu.NodeID, g gpu.GroupID, k *Kept) {
 	}
 }
 
+// promise notes on a new state of a node what is kept of it, and gives what that is to
+// those from whom all of it is kept a version of its own. It is called with mu held.
+func (l *Ledger) promise(n *Node) {
+	n.kept = nil
+	all := l.kept[n.ID]
+	if len(all) == 0 {
+		return // as nearly always
+	}
+	n.kept = &promises{all: all}
+	rest := n.less(func(*Kept) bool { return true })
+	if rest != n {
+		l.versions++
+		rest.Version = l.versions
+	}
+	n.kept.rest = rest
+}
+
 // keepAnew has what is kept be whose the rules in force say.
 func (l *Ledger) keepAnew() {
 	for _, s := range l.services {
@@ -118,16 +135,44 @@ func (l *Ledger) keepAnew() {
 	}
 }
 
+// promises are what is kept of one state of a node. They never change, and there is at
+// least one.
+type promises struct {
+	all []*Kept // one of each service, in the order of their groups
+	// rest is the node to those from whom all of that is kept; nil where that has not been
+	// worked out.
+	rest *Node
+}
+
+// planned returns the same of another state of the node, which a plan may make.
+func (p *promises) planned() *promises {
+	if p == nil {
+		return nil // as nearly always
+	}
+	return &promises{all: p.all}
+}
+
+// Keeps reports whether anything is kept of the node.
+func (n *Node) Keeps() bool { return n.kept != nil }
+
+// Kept returns what is, in the order of the groups. The list is never edited.
+func (n *Node) Kept() []*Kept {
+	if n.kept == nil {
+		return nil
+	}
+	return n.kept.all
+}
+
 // For returns the node as somebody meets it who is of that group, if of any, and stays
 // until then, zero being for ever: what is kept for others and taken back before is
 // claimed there, as far as no member of theirs has it. It is the node itself where
 // nothing of it is kept from them.
 func (n *Node) For(g gpu.GroupID, until time.Time) *Node {
-	if len(n.Kept) == 0 {
+	if n.kept == nil {
 		return n // as nearly always
 	}
 	binding := 0
-	for _, k := range n.Kept {
+	for _, k := range n.kept.all {
 		if k.binds(g, until) {
 			binding++
 		}
@@ -135,8 +180,8 @@ func (n *Node) For(g gpu.GroupID, until time.Time) *Node {
 	switch {
 	case binding == 0:
 		return n
-	case binding == len(n.Kept) && n.rest != nil:
-		return n.rest
+	case binding == len(n.kept.all) && n.kept.rest != nil:
+		return n.kept.rest
 	}
 	return n.less(func(k *Kept) bool { return k.binds(g, until) })
 }
@@ -144,7 +189,7 @@ func (n *Node) For(g gpu.GroupID, until time.Time) *Node {
 // FirstKept returns what is taken back first of all that is kept from somebody who is of
 // that group, if of any, and stays until then; nil if nothing is.
 func (n *Node) FirstKept(g gpu.GroupID, until time.Time) (first *Kept) {
-	for _, k := range n.Kept {
+	for _, k := range n.Kept() {
 		if k.binds(g, until) && (first == nil || k.From.Before(first.From)) {
 			first = k
 		}
@@ -156,7 +201,7 @@ func (n *Node) FirstKept(g gpu.GroupID, until time.Time) (first *Kept) {
 // all of that. Nothing else is kept of what it returns.
 func (n *Node) less(binds func(*Kept) bool) *Node {
 	next := *n
-	for _, k := range n.Kept {
+	for _, k := range n.kept.all {
 		if h := k.missing(n); h != nil && binds(k) {
 			next.enterKept(h, next.Claims == n.Claims)
 		}
@@ -164,7 +209,7 @@ func (n *Node) less(binds func(*Kept) bool) *Node {
 	if next.Claims == n.Claims {
 		return n
 	}
-	next.Kept, next.rest, next.Version = nil, nil, 0
+	next.kept, next.Version = nil, 0
 	return &next
 }
 
@@ -227,10 +272,10 @@ func (n *Node) enterKept(h *Hold, first bool) {
 
 // Unkept returns the node as it would be if nothing of it were kept; itself if that is so.
 func (n *Node) Unkept() *Node {
-	if len(n.Kept) == 0 {
+	if n.kept == nil {
 		return n
 	}
 	next := *n
-	next.Kept, next.rest = nil, nil
+	next.kept = nil
 	return &next
 }

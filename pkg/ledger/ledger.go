@@ -397,14 +397,7 @@ func (l *Ledger) version(n *Node) *Node {
 			c.Departures = l.versions
 		}
 	}
-	n.Kept, n.rest = l.kept[n.ID], nil
-	if len(n.Kept) == 0 {
-		return n // as nearly always
-	}
-	if n.rest = n.less(func(*Kept) bool { return true }); n.rest != n {
-		l.versions++
-		n.rest.Version = l.versions
-	}
+	l.promise(n)
 	return n
 }
 

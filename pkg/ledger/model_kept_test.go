@@ -147,7 +147,7 @@ func (r *run) checkKeeping(t *rapid.T, s ledger.Snapshot) {
 	}
 	for id, n := range s.Nodes() {
 		kept := []ledger.Kept{}
-		for _, k := range n.Kept {
+		for _, k := range n.Kept() {
 			kept = append(kept, ledger.Kept{Group: k.Group, Service: k.Service, From: k.From})
 		}
 		if len(kept) != len(r.naive.keeps(id)) {
@@ -160,7 +160,7 @@ func (r *run) checkKeeping(t *rapid.T, s ledger.Snapshot) {
 }
 
 func (r *run) checkViewer(t *rapid.T, n *ledger.Node, v viewer) {
-	if len(n.Kept) == 0 && len(r.naive.keeps(n.ID)) == 0 && n.For(v.group, v.until) == n {
+	if !n.Keeps() && len(r.naive.keeps(n.ID)) == 0 && n.For(v.group, v.until) == n {
 		return
 	}
 	want, holds, cpu, memory, same := slices.Clone(n.Cards), len(n.Holds), n.UsedCPU, n.UsedMemory, true

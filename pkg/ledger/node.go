@@ -139,12 +139,9 @@ type Node struct {
 	// Readings is what was measured lately, less what those have left behind who are
 	// there no more.
 	Readings Readings
-	// Kept is what services take back of it, one for each, in the order of their groups.
-	// Nothing above or below counts it: see For.
-	Kept []*Kept
-	// rest is the node for those from whom all of that is kept; nil where it was not
-	// worked out.
-	rest *Node
+	// kept is what services take back of it; nil: nothing. Nothing above or below counts
+	// it: see For.
+	kept *promises
 	// Version is another for each state of a node that the ledger has had, and for what
 	// that is to those from whom all is kept that is kept; 0 for what a plan makes of it.
 	Version    uint64
@@ -185,7 +182,7 @@ func build(f Facts, holds []*Hold, fences []gpu.CardID, b Boundary, before *Node
 	closeForeign(n.Cards, holds)
 	if before != nil {
 		n.remember(before)
-		n.Kept = before.Kept
+		n.kept = before.kept.planned()
 	}
 	return n
 }

@@ -166,12 +166,12 @@ func freeze(s ledger.Snapshot) string {
 		}
 	}
 	for id, n := range s.Nodes() {
-		for _, k := range n.Kept {
+		for _, k := range n.Kept() {
 			if err := out.Encode(k); err != nil {
 				panic(err)
 			}
 		}
-		if len(n.Kept) > 0 {
+		if n.Keeps() {
 			if err := out.Encode(n.For("", time.Time{}).Cards); err != nil {
 				panic(err)
 			}

@@ -41,7 +41,7 @@ func (l *inquiry) site(n *ledger.Node) *site {
 func (l *inquiry) at(i int) (at *said, kept bool) {
 	n := l.w.State.At(i)
 	s := l.site(n)
-	if kept = l.kind != nil && n.Version != 0 && !s.spread && len(n.Kept) == 0; !kept {
+	if kept = l.kind != nil && n.Version != 0 && !s.spread && !n.Keeps(); !kept {
 		if l.own == nil {
 			l.own = make([]said, l.w.State.Len())
 		}
