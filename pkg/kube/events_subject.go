@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,16 @@ type Subject struct {
 	UID                               types.UID
 }
 
+// PodSubject is a pod.
+func PodSubject(p *corev1.Pod) Subject {
+	return Subject{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+}
+
+// JobSubject is a Job.
+func JobSubject(j *batchv1.Job) Subject {
+	return Subject{APIVersion: "batch/v1", Kind: "Job", Namespace: j.Namespace, Name: j.Name, UID: j.UID}
+}
+
 // NodeSubject is a node. Like the kubelet's own, events about it have its name in
 // place of a UID, which is what kubectl describe looks for.
 func NodeSubject(node gpu.NodeID) Subject {
@@ -26,6 +37,11 @@ func NodeSubject(node gpu.NodeID) Subject {
 // TenantSubject is a Tenant.
 func TenantSubject(t *v1alpha1.Tenant) Subject {
 	return Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TenantKind, Name: t.Name, UID: t.UID}
+}
+
+// TaskGroupSubject is a TaskGroup.
+func TaskGroupSubject(g *v1alpha1.TaskGroup) Subject {
+	return Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TaskGroupKind, Namespace: g.Namespace, Name: g.Name, UID: g.UID}
 }
 
 // QuotaSubject is a ResourceQuota.
