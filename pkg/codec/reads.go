@@ -20,8 +20,9 @@ func ReadOfNode(annotation string) bool {
 }
 
 // ReadOfBound reports whether Placement, Ours, BoundIn, Shown, TaskGroup, Inference or
-// MaxRuntime go by a bound pod's annotation of that key. Of its labels they go by BoundByLabel and LabelJobID, of
-// its owners by OwningJob. Of a pod that is not bound, Request judges every one.
+// MaxRuntime go by a bound pod's annotation of that key. Of its labels they go by
+// BoundByLabel and LabelJobID, of its owners by OwningJob. Of a pod that is not bound,
+// Request judges every one.
 func ReadOfBound(annotation string) bool {
 	switch annotation {
 	case AnnotationAllocation, AnnotationHAMiNode, AnnotationEpoch, AnnotationTaskGroup, AnnotationTaskType, AnnotationMaxRuntime,

@@ -68,7 +68,26 @@ func checkWishes(before, after *corev1.Pod) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, contradiction(annotations, after.Annotations))...)
+	errs = append(errs, contradiction(annotations, after.Annotations), longer(before, after))
+	return errors.Join(errs...)
+}
+
+// longer says that a pod which has its cards would run for longer than it said when it
+// got them: they may be kept for a service from then on.
+func longer(before, after *corev1.Pod) error {
+	was, limited := MaxRuntime(before)
+	if before.Spec.NodeName == "" || !limited || Inference(before) {
+		return nil
+	}
+	switch now, still := MaxRuntime(after); {
+	case !still || now > was:
+		return fmt.Errorf("annotation %s: cannot become longer than %s, or go: the pod has got its cards by it", AnnotationMaxRuntime, was)
+	case Inference(after):
+		return fmt.Errorf("annotation %s: cannot become inference, which runs for ever: the pod has got its cards by its %s", AnnotationTaskType, AnnotationMaxRuntime)
+	case TaskGroup(after) != TaskGroup(before) && TaskGroup(after) != "":
+		return fmt.Errorf("annotation %s: cannot become another, whose members may run for ever: the pod has got its cards by its %s", AnnotationTaskGroup, AnnotationMaxRuntime)
+	}
+	return nil
 }
 
 // changed returns the keys of ours that are new or another, nil if none is.

@@ -190,6 +190,36 @@ func TestCheckChange(t *testing.T) {
 	}
 }
 
+// Who has got cards since it will have ended in time may end sooner, and not later.
+func TestALimitStays(t *testing.T) {
+	const longer = "annotation heteroflow.io/max-runtime: cannot become longer than 1h0m0s, or go: the pod has got its cards by it"
+	tests := map[string]struct {
+		after []string
+		want  []string
+	}{
+		"as it was":      {[]string{AnnotationMaxRuntime, "60m"}, nil},
+		"shorter":        {[]string{AnnotationMaxRuntime, "30m"}, nil},
+		"longer":         {[]string{AnnotationMaxRuntime, "61m"}, []string{longer}},
+		"gone":           {nil, []string{longer}},
+		"nothing to say": {[]string{AnnotationMaxRuntime, "long"}, []string{`annotation heteroflow.io/max-runtime: "long" is not a duration above 0; write it as 45s, 90m or 2h30m`, longer}},
+		"inference":      {[]string{AnnotationMaxRuntime, "1h", AnnotationTaskType, "inference"}, []string{"annotation heteroflow.io/task-type: cannot become inference, which runs for ever: the pod has got its cards by its heteroflow.io/max-runtime"}},
+		"a member":       {[]string{AnnotationMaxRuntime, "1h", AnnotationTaskGroup, "chat"}, []string{"annotation heteroflow.io/task-group: cannot become another, whose members may run for ever: the pod has got its cards by its heteroflow.io/max-runtime"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			pod := func(node string, annotations ...string) *corev1.Pod {
+				p := podWith(app("main", "nvidia.com/gpu", "1"), annotated(annotations...))
+				p.Spec.NodeName = node
+				return p
+			}
+			sameFaults(t, CheckChange(pod("n1", AnnotationMaxRuntime, "1h"), pod("n1", tc.after...)), tc.want...)
+			if name != "nothing to say" { // it has none yet
+				sameFaults(t, CheckChange(pod("", AnnotationMaxRuntime, "1h"), pod("", tc.after...)))
+			}
+		})
+	}
+}
+
 // What the scheduler has written may not be changed by others, not even taken
 // off.
 func TestChangesOfWhatTheSchedulerWrites(t *testing.T) {

@@ -138,6 +138,24 @@ func (a JobAPI) Suspend(ctx context.Context, j *batchv1.Job, suspend bool, annot
 	return err
 }
 
+// Answered reports whether the API server has understood what was asked, and has said no
+// to just that: it is no use to ask the same at once, and some to ask about others.
+func Answered(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
+}
+
+// JobOver reports whether the Job has finished, or is being deleted.
+func JobOver(j *batchv1.Job) bool {
+	for i := range j.Status.Conditions {
+		c := &j.Status.Conditions[i]
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return true
+		}
+	}
+	return j.DeletionTimestamp != nil
+}
+
 // NodeAPI is how controllers read nodes.
 type NodeAPI struct{ Client kubernetes.Interface }
 

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -127,5 +130,46 @@ func TestBlocked(t *testing.T) {
 				t.Errorf("Evict = %v, blocked should be %v", err, tc.blocked)
 			}
 		})
+	}
+}
+
+// A server that does not answer, or is too busy to, is told apart from one that says no.
+func TestAnswered(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for err, want := range map[error]bool{
+		apierrors.NewConflict(pods, "p", io.EOF):                           true,
+		apierrors.NewForbidden(pods, "p", io.EOF):                          true,
+		fmt.Errorf("evict: %w", apierrors.NewNotFound(pods, "p")):          true,
+		apierrors.NewTooManyRequests("slow down", 1):                       false,
+		apierrors.NewInternalError(io.EOF):                                 false,
+		apierrors.NewServiceUnavailable("etcd"):                            false,
+		fmt.Errorf("read: %w", apierrors.NewServerTimeout(pods, "get", 1)): false,
+		io.EOF: false,
+		fmt.Errorf("read the pod: %w", context.DeadlineExceeded): false,
+	} {
+		if got := Answered(err); got != want {
+			t.Errorf("Answered(%v) = %v, want %v", err, got, want)
+		}
+	}
+}
+
+func TestJobOver(t *testing.T) {
+	says := func(of batchv1.JobConditionType, is corev1.ConditionStatus) *batchv1.Job {
+		return &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobSuspended, Status: corev1.ConditionTrue}, {Type: of, Status: is}}}}
+	}
+	for name, tc := range map[string]struct {
+		job  *batchv1.Job
+		want bool
+	}{
+		"new":           {&batchv1.Job{}, false},
+		"complete":      {says(batchv1.JobComplete, corev1.ConditionTrue), true},
+		"failed":        {says(batchv1.JobFailed, corev1.ConditionTrue), true},
+		"not failed":    {says(batchv1.JobFailed, corev1.ConditionFalse), false},
+		"about to fail": {says(batchv1.JobFailureTarget, corev1.ConditionTrue), false},
+		"deleted":       {&batchv1.Job{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, true},
+	} {
+		if got := JobOver(tc.job); got != tc.want {
+			t.Errorf("%s: %v, want %v", name, got, tc.want)
+		}
 	}
 }

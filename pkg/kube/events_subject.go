@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +16,16 @@ import (
 type Subject struct {
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
+}
+
+// PodSubject is a pod.
+func PodSubject(p *corev1.Pod) Subject {
+	return Subject{APIVersion: "v1", Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID}
+}
+
+// JobSubject is a Job.
+func JobSubject(j *batchv1.Job) Subject {
+	return Subject{APIVersion: "batch/v1", Kind: "Job", Namespace: j.Namespace, Name: j.Name, UID: j.UID}
 }
 
 // NodeSubject is a node. Like the kubelet's own, events about it have its name in

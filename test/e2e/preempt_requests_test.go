@@ -25,6 +25,7 @@ func TestPreemptionRequests(t *testing.T) {
 	s.part("versions", (*scene).refusesOtherVersions)
 	s.part("budget", (*scene).tellsABudgetApart)
 	s.part("job", (*scene).suspendsAJobOfOneVersion)
+	s.part("deadline", (*scene).setsADeadlineOfOneVersion)
 }
 
 // placed makes a pod that is bound to a node.
@@ -117,5 +118,29 @@ func (s *scene) suspendsAJobOfOneVersion() {
 	s.must("its user takes the mark off", err)
 	if err := api.Suspend(s.ctx, old, false, map[string]any{"example.com/by": nil}); !apierrors.IsConflict(err) {
 		s.Errorf("a Job is resumed that its user has touched: %v", err)
+	}
+}
+
+// The API server lets a pod that is bound be given a deadline, and a shorter one, and of
+// just that version.
+func (s *scene) setsADeadlineOfOneVersion() {
+	api := kube.PodAPI{Client: s.Client}
+	old := s.placed("limited")
+	s.must("a deadline", api.SetDeadline(s.ctx, old, 7200))
+	if err := api.SetDeadline(s.ctx, old, 3600); !apierrors.IsConflict(err) {
+		s.Errorf("a deadline of an old version: %v", err)
+	}
+	now, err := api.Get(s.ctx, s.ns, "limited")
+	s.must("read", err)
+	if d := now.Spec.ActiveDeadlineSeconds; d == nil || *d != 7200 {
+		s.Errorf("the deadline is %v", d)
+	}
+	if err := api.SetDeadline(s.ctx, now, 7201); !apierrors.IsInvalid(err) {
+		s.Errorf("a later deadline: %v", err)
+	}
+	s.must("a shorter deadline", api.SetDeadline(s.ctx, now, 1))
+	node, err := kube.NodeAPI{Client: s.Client}.Get(s.ctx, "nowhere")
+	if !apierrors.IsNotFound(err) {
+		s.Errorf("a node that is not there: %v, %v", node, err)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
+	"heteroflow.io/heteroflow/pkg/kube"
 )
 
 // resumePace is between two looks at one suspended Job, and between two Jobs that are
@@ -66,7 +66,7 @@ func (r *round) findJob(ctx context.Context, p *v1alpha1.Preemption, who *v1alph
 	if err != nil {
 		return nil, err
 	}
-	j := &job{Job: found, over: finished(found)}
+	j := &job{Job: found, over: kube.JobOver(found)}
 	j.ours = !j.over && suspended(found) && found.Annotations[codec.AnnotationSuspendedBy] == p.Name
 	j.fits = j.ours && allGone(p, who.Owner.UID) && r.Now().Sub(r.memory.resumed) >= resumePace && r.Resume(found.Namespace, &found.Spec.Template, parallelism(found))
 	return j, nil
@@ -94,16 +94,6 @@ func parallelism(j *batchv1.Job) int32 {
 		n = min(n, max(*j.Spec.Completions-j.Status.Succeeded, 0))
 	}
 	return n
-}
-
-func finished(j *batchv1.Job) bool {
-	for i := range j.Status.Conditions {
-		c := &j.Status.Conditions[i]
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return j.DeletionTimestamp != nil
 }
 
 // suspend suspends the Job of a victim, which ends all of its pods. One that its user

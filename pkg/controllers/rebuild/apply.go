@@ -35,7 +35,7 @@ func (c *Controller) apply(ctx context.Context, p *plan) {
 		if err := c.attend(ctx, t); err != nil && ctx.Err() == nil {
 			c.Meter.Rebuilt(metrics.RebuildFailed)
 			klog.FromContext(ctx).Error(err, "pod on a lost node is not evicted", "pod", klog.KObj(t.pod), "podUID", t.pod.UID, "node", t.pod.Spec.NodeName)
-			if !answered(err) {
+			if !kube.Answered(err) {
 				return // it would be the same for the others
 			}
 		}
@@ -137,11 +137,4 @@ func notRemade(owner *metav1.OwnerReference) string {
 		return fmt.Sprintf("%s %s would make another on that very node", owner.Kind, owner.Name)
 	}
 	return ""
-}
-
-// answered reports whether the API server has understood what was asked, and has
-// said no to just that.
-func answered(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
 }

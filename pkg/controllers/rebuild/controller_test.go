@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/metrics"
@@ -451,29 +450,33 @@ func TestNothingIsRememberedForEver(t *testing.T) {
 // The loop takes a round every ten seconds, and tells nothing that is not so any more
 // when it ends.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := service()
-		w.c.Now = time.Now
-		w.now = time.Now()
-		w.fails("n1", "n4", "n5")
-		w.see()
-		ctx, stop := context.WithCancel(quiet())
-		done := make(chan error, 1)
-		go func() { done <- w.c.Run(ctx) }()
-		time.Sleep(75 * time.Second)
-		synctest.Wait()
-		if w.halted != 1 {
-			t.Errorf("%d halted after the grace", w.halted)
-		}
-		w.nodes["n4"].Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}
-		w.see()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		w.want(t, "after a round more", "chat-1")
-		w.halted = 7
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) || w.halted != 0 {
-			t.Errorf("Run = %v, %d halted", err, w.halted)
-		}
-	})
+	for name, tc := range map[string]struct {
+		fails   []string
+		runs    time.Duration
+		evicted []string
+		halts   bool
+	}{
+		"before the grace ends": {[]string{"n1"}, 59 * time.Second, nil, false},
+		"after it":              {[]string{"n1"}, 61 * time.Second, []string{"chat-1"}, false},
+		"halted":                {[]string{"n1", "n4", "n5"}, 10 * time.Minute, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := service()
+				w.c.Now = time.Now
+				w.now = time.Now()
+				w.fails(tc.fails...)
+				w.see()
+				ctx, stop := context.WithTimeout(quiet(), tc.runs)
+				defer stop()
+				if err := w.c.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Run = %v", err)
+				}
+				w.want(t, name, tc.evicted...)
+				if got := len(w.tells(ReasonHalted)) == 1; got != tc.halts || w.halted != 0 {
+					t.Errorf("halted: %v, %d are when it has ended", got, w.halted)
+				}
+			})
+		})
+	}
 }

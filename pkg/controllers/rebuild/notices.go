@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/kube"
 )
 
@@ -38,9 +36,9 @@ func (l loss) String() string {
 func (c *Controller) tellEvicted(ctx context.Context, t *turn, owner *metav1.OwnerReference) {
 	node, by := t.pod.Spec.NodeName, owner.Kind+" "+owner.Name
 	klog.FromContext(ctx).Info("evicted a pod of a service from a lost node", "pod", klog.KObj(t.pod), "podUID", t.pod.UID, "node", node, "taskGroup", t.of.Name, "gone", t.loss.gone, "since", t.loss.since)
-	c.Tell(kube.Notice{About: podSubject(t.pod), Warning: true, Reason: ReasonRebuilding,
+	c.Tell(kube.Notice{About: kube.PodSubject(t.pod), Warning: true, Reason: ReasonRebuilding,
 		Text: fmt.Sprintf("evicted so that %s makes another elsewhere: node %s %s", by, node, t.loss)})
-	c.Tell(kube.Notice{About: groupSubject(t.of.TaskGroup), Warning: true, Reason: ReasonRebuilding, Key: string(t.pod.UID),
+	c.Tell(kube.Notice{About: kube.TaskGroupSubject(t.of.TaskGroup), Warning: true, Reason: ReasonRebuilding, Key: string(t.pod.UID),
 		Text: fmt.Sprintf("pod %s is evicted so that %s makes another elsewhere: node %s %s", t.pod.Name, by, node, t.loss)})
 }
 
@@ -50,7 +48,7 @@ func (c *Controller) tellOnce(t *turn, reason, why string) bool {
 		return false
 	}
 	put(&c.memory.told, t.pod.UID, reason+why)
-	c.Tell(kube.Notice{About: podSubject(t.pod), Warning: true, Reason: reason,
+	c.Tell(kube.Notice{About: kube.PodSubject(t.pod), Warning: true, Reason: reason,
 		Text: fmt.Sprintf("not evicted though node %s %s: %s", t.pod.Spec.NodeName, t.loss, why)})
 	return true
 }
@@ -66,14 +64,6 @@ func (c *Controller) tellHalted(ctx context.Context, halted []halt) {
 		}
 		text := fmt.Sprintf("no pod is evicted from a node that is not ready: %d of the %d nodes %s are not, as when the control plane is cut off from them; it goes on by itself when at most half are", h.notReady, h.nodes, h.whose)
 		klog.FromContext(ctx).Info("services are not rebuilt: too many nodes are not ready at once", "taskGroup", klog.KObj(h.of), "notReady", h.notReady, "nodes", h.nodes)
-		c.Tell(kube.Notice{About: groupSubject(h.of.TaskGroup), Warning: true, Reason: ReasonHalted, Text: text})
+		c.Tell(kube.Notice{About: kube.TaskGroupSubject(h.of.TaskGroup), Warning: true, Reason: ReasonHalted, Text: text})
 	}
-}
-
-func podSubject(pod *corev1.Pod) kube.Subject {
-	return kube.Subject{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-}
-
-func groupSubject(g *v1alpha1.TaskGroup) kube.Subject {
-	return kube.Subject{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.TaskGroupKind, Namespace: g.Namespace, Name: g.Name, UID: g.UID}
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -37,7 +35,7 @@ func (c *Controller) apply(ctx context.Context, deeds []deed) {
 			}
 			c.Meter.RuntimeExceeded(metrics.RuntimeFailed)
 			klog.FromContext(ctx).Error(err, "pod is not ended though its time is over", "pod", klog.KObj(d.pod), "podUID", d.pod.UID, "node", d.pod.Spec.NodeName)
-			if !answered(err) {
+			if !kube.Answered(err) {
 				return // it would be the same for the others
 			}
 		}
@@ -96,7 +94,7 @@ func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerRef
 // suspendOnce suspends the Job as it is read.
 func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.OwnerReference) error {
 	j, err := c.Jobs.Get(ctx, r.pod.Namespace, owner.Name)
-	if apierrors.IsNotFound(err) || err == nil && (j.UID != owner.UID || over(j)) {
+	if apierrors.IsNotFound(err) || err == nil && (j.UID != owner.UID || kube.JobOver(j)) {
 		return nil // who ends Jobs ends the pods of one that is over or gone
 	}
 	if err != nil {
@@ -119,17 +117,6 @@ func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.Owne
 func (c *Controller) announce(r *run, owner *metav1.OwnerReference) {
 	c.warn(r)
 	c.exceed(r, fmt.Sprintf("its Job %s is suspended", owner.Name))
-}
-
-// over reports whether the Job has finished, or is being deleted.
-func over(j *batchv1.Job) bool {
-	for i := range j.Status.Conditions {
-		c := &j.Status.Conditions[i]
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return j.DeletionTimestamp != nil
 }
 
 // stop has the kubelet end the pod, as by a deadline of its author's.
@@ -170,11 +157,4 @@ func (c *Controller) evict(ctx context.Context, r *run) error {
 // refused reports whether just that is not to be, whoever asks again.
 func refused(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
-}
-
-// answered reports whether the API server has understood what was asked, and has
-// said no to just that.
-func answered(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
 }

@@ -492,24 +492,19 @@ func TestTheLongestDeadline(t *testing.T) {
 
 // The loop takes a round every five seconds until it is told to end.
 func TestRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.c.Now = time.Now
-		w.now = time.Now()
-		w.pod("p", may("1m"))
-		w.see()
-		ctx, stop := context.WithCancel(quiet())
-		done := make(chan error, 1)
-		go func() { done <- w.c.Run(ctx) }()
-		time.Sleep(59 * time.Second)
-		synctest.Wait()
-		w.want(t, "before")
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		w.want(t, "at the end", "deadline p 60")
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("Run = %v", err)
-		}
-	})
+	for runs, done := range map[time.Duration][]string{59 * time.Second: nil, 61 * time.Second: {"deadline p 60"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.c.Now = time.Now
+			w.now = time.Now()
+			w.pod("p", may("1m"))
+			w.see()
+			ctx, stop := context.WithTimeout(quiet(), runs)
+			defer stop()
+			if err := w.c.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Run = %v", err)
+			}
+			w.want(t, runs.String(), done...)
+		})
+	}
 }

@@ -85,14 +85,12 @@ func (c *Controller) block(r *run, cause error) {
 
 // tellJob tells that the Job is suspended for the pod.
 func (c *Controller) tellJob(j *batchv1.Job, r *run) {
-	about := kube.Subject{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job", Namespace: j.Namespace, Name: j.Name, UID: j.UID}
-	c.Tell(kube.Notice{About: about, Warning: true, Reason: ReasonExceeded, Key: string(r.pod.UID),
+	c.Tell(kube.Notice{About: kube.JobSubject(j), Warning: true, Reason: ReasonExceeded, Key: string(r.pod.UID),
 		Text: fmt.Sprintf("suspended, for its pod %s has run for %s; when it is resumed, the time of its new pods counts anew", r.pod.Name, r.limited())})
 }
 
 func (c *Controller) tellPod(pod *corev1.Pod, reason, text string) {
-	about := kube.Subject{APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	c.Tell(kube.Notice{About: about, Warning: true, Reason: reason, Text: text})
+	c.Tell(kube.Notice{About: kube.PodSubject(pod), Warning: true, Reason: reason, Text: text})
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -3,7 +3,6 @@ package tenant
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -108,7 +107,7 @@ func (c *Controller) write(ctx context.Context, differ map[string]*v1alpha1.Tena
 		c.written = name
 		if err := c.writeOne(ctx, differ[name]); err != nil {
 			klog.FromContext(ctx).Error(err, "status of Tenant not written", "tenant", name)
-			if !answered(err) {
+			if !kube.Answered(err) {
 				return // it would be the same for the others
 			}
 		}
@@ -125,11 +124,4 @@ func (c *Controller) writeOne(ctx context.Context, t *v1alpha1.Tenant) error {
 		return nil
 	}
 	return err
-}
-
-// answered reports whether the API server has understood what was asked, and has
-// said no to just that.
-func answered(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
 }
