@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // come has so many of the group's members be there, whatever the target asks for.
@@ -90,5 +91,21 @@ func TestKeptOfTheNextNight(t *testing.T) {
 				t.Errorf("the cards of %d members are kept: %+v", len(of), k.Members)
 			}
 		})
+	}
+}
+
+// Of who has cards that we cannot name nothing is kept: it could not be read again.
+func TestNothingKeptOfForeignCards(t *testing.T) {
+	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(2)}).begin()
+	c := w.leader()
+	w.come(0)
+	w.members["chat"] = []gpu.Placement{{Pod: "f", Node: "n0", Foreign: []gpu.Foreign{{Vendor: gpu.Nvidia, Cards: 2}}}, placed("p", "n1", "1")}
+	w.at(c, start())
+	if s := w.status("chat"); s.Members != 2 || s.Cards != 3 {
+		t.Errorf("%d members with %d cards", s.Members, s.Cards)
+	}
+	w.at(c, closed())
+	if k := w.status("chat").Kept; k == nil || len(k.Members) != 1 || k.Members[0].UID != "p" {
+		t.Errorf("kept: %+v", k)
 	}
 }
