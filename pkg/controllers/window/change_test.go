@@ -297,6 +297,9 @@ func TestEditedByHand(t *testing.T) {
 	if !strings.HasPrefix(undisturbed, "False EditedByHand: ") || !strings.Contains(undisturbed, "replicas is 2 and was set to 0") {
 		t.Errorf("Undisturbed = %s", undisturbed)
 	}
+	if k := w.status("chat").Kept; k == nil || len(k.Members) != 5 {
+		t.Errorf("kept: %+v, want what the 5 had who have not come back", k)
+	}
 	writes := len(w.writes)
 	for range 5 {
 		w.at(c, w.now().Add(time.Minute))
@@ -423,7 +426,7 @@ func TestNewLeaderTellsNothingAgain(t *testing.T) {
 }
 
 // A leader that was stopped in the middle of a pass writes nothing when it goes on: there
-// is another one by then.
+// is another one by then, which has found nothing to be restored.
 func TestStoppedLeader(t *testing.T) {
 	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
 	old, c := w.leader(), w.leader()
@@ -434,10 +437,9 @@ func TestStoppedLeader(t *testing.T) {
 			return
 		}
 		w.strike = func(string) {}
-		w.at(c, w.now().Add(30*time.Second)) // another has led since, and the windows are open again
 		w.group("chat", always)
-		w.at(c, w.now().Add(30*time.Second))
-		w.at(c, w.now().Add(time.Minute))
+		w.at(c, w.now().Add(15*time.Second))
+		w.nothingLeft(t, "chat")
 	}
 	w.at(old, closed())
 	w.expect(t, "chat", scaled(7))
@@ -453,5 +455,60 @@ func TestGoneMeanwhile(t *testing.T) {
 	w.mu.Unlock()
 	if !w.lead(c) || len(w.writes) > 0 || len(w.told) > 0 {
 		t.Errorf("writes %v, told %v", w.writes, w.told)
+	}
+}
+
+// A target that goes between what is read and what is written is one that is missing.
+func TestTargetGoesMeanwhile(t *testing.T) {
+	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
+	c := w.leader()
+	w.at(c, start())
+	w.strike = func(at string) {
+		if at == "before replicas" {
+			w.mu.Lock()
+			delete(w.targets, "chat")
+			w.mu.Unlock()
+		}
+	}
+	w.at(c, closed())
+	if s := w.status("chat"); s.State != "TargetMissing" || conditionOf(s, v1alpha1.TaskGroupUndisturbed) != "False TargetMissing: there is no Deployment chat" {
+		t.Errorf("status = %+v", s)
+	}
+	if w.steps["replicas conflict"] != 1 {
+		t.Errorf("steps %v", w.steps)
+	}
+}
+
+// Who has put the target to sleep a moment ago is known, though the cache does not know it
+// yet: nor, perhaps, that it has windows.
+func TestCacheLagsBehind(t *testing.T) {
+	for name, lag := range map[string]func(*v1alpha1.TaskGroup){"the record": func(*v1alpha1.TaskGroup) {}, "the windows": always} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.target("chat", scaled(7))
+			w.group("old", of("chat"), always)
+			w.group("young", of("chat"), dayNight(v1alpha1.TaskGroupPause))
+			stale := w.groups["young"].DeepCopy()
+			lag(stale)
+			c := w.leader()
+			w.at(c, start())
+			w.at(c, closed())
+			w.expect(t, "chat", scaled(0))
+			w.group("old", scaledTo(2))
+			if err := w.seen.Update(stale); err != nil {
+				t.Fatal(err)
+			}
+			w.lead(c)
+			if a := w.status("old").Action; a != nil {
+				t.Errorf("the older takes the night for the day: %+v", a)
+			}
+			for range 4 {
+				w.at(c, w.now().Add(period))
+			}
+			w.expect(t, "chat", scaled(2))
+			if a := w.status("old").Action; a == nil || a.Before.Replicas != 7 {
+				t.Errorf("the older has the image %+v", a)
+			}
+		})
 	}
 }

@@ -70,8 +70,8 @@ func (p *pass) holds(members []gpu.Placement) []holding {
 	for i := range members {
 		m := &members[i]
 		text, err := p.Encode(m)
-		if err != nil {
-			continue // it has what no record of ours says, and does not come back to it
+		if err != nil || len(m.Grants) == 0 {
+			continue // it has none, or what no record of ours says
 		}
 		all = append(all, holding{v1alpha1.TaskGroupMember{UID: types.UID(m.Pod), Node: string(m.Node), Allocation: text}, *m})
 	}

@@ -485,6 +485,11 @@ func of(deployment string) func(*v1alpha1.TaskGroup) {
 	}
 }
 
+// withReplicas is an edit by hand.
+func withReplicas(n int32) func(*window.State) {
+	return func(s *window.State) { s.Replicas = n }
+}
+
 func scaled(n int32) window.State { return window.State{Replicas: n} }
 
 func withHPA(n, least, most int32) window.State {
