@@ -102,7 +102,7 @@ func (j *judge) closings() (soon []*ledger.Service) {
 			continue
 		}
 		end := stays(j.cycle.Request, j.snapshot, c.At)
-		if c.Until.IsZero() || !end.IsZero() && !end.After(c.Until) {
+		if c.Until.IsZero() || !end.After(c.Until) {
 			soon = append(soon, s)
 		}
 	}

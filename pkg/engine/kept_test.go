@@ -79,6 +79,33 @@ func TestFilterBesideKept(t *testing.T) {
 	}
 }
 
+// TestHorizon: what is taken back in a year is no reason to leave cards unused until then.
+func TestHorizon(t *testing.T) {
+	now := time.Now()
+	for name, tc := range map[string]struct {
+		from    time.Duration
+		request gpu.Request
+		want    gpu.Reason
+	}{
+		"for ever, and it is soon":      {horizon - 1, pod("p", whole(1)), gpu.HeldForOther},
+		"for ever, and it is far off":   {horizon, pod("p", whole(1)), ""},
+		"for long, and it is soon":      {horizon - 1, lasting(2*horizon, pod("p", whole(1))), gpu.HeldForOther},
+		"for long, and it is far off":   {horizon, lasting(2*horizon, pod("p", whole(1))), ""},
+		"for days, and it is sooner":    {horizon / 2, lasting(horizon/2+1, pod("p", whole(1))), gpu.HeldForOther},
+		"for days, and it is as far":    {horizon / 2, lasting(horizon/2, pod("p", whole(1))), ""},
+		"for so long that it overflows": {horizon, lasting(1<<63-1, pod("p", whole(1))), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(1)
+			c.cfg.Now = func() time.Time { return now }
+			c.keeps("chat", now.Add(tc.from), "n1-d0")
+			if diff := cmp.Diff(told{"n1": tc.want}, c.reasons(tc.request)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestKindsOfRequests: for how long it is, and whether it is of a task group, makes a
 // request no other kind: there would be as many as lengths.
 func TestKindsOfRequests(t *testing.T) {

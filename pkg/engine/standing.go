@@ -16,7 +16,7 @@ type standing struct {
 	// gate refuses the request everywhere: nothing may come from its namespace, it waits
 	// for its task group, or it would pass a quota on any card.
 	gate pipeline.Verdict
-	// stay is until when it will be there at most, were it placed now; zero: for ever.
+	// stay is until when it will be there at most, were it placed now; see horizon.
 	// What services keep for themselves from before that on is not for it.
 	stay time.Time
 	// least is what it takes of quotas on any card, if there are limits.
@@ -49,12 +49,19 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms, now time.Time) standing
 	return s
 }
 
-// stays says until when the pod is there at most if it is placed then; zero: for ever.
+// horizon is how far ahead services keep cards from others: a week that a service sleeps,
+// and a day. Who keeps them for longer, since its windows open once a year, would keep
+// them from all that run for ever.
+const horizon = 8 * 24 * time.Hour
+
+// stays says until when the pod is there at most if it is placed then, as far ahead as
+// that matters.
 func stays(r *gpu.Request, in ledger.Snapshot, from time.Time) time.Time {
-	if _, served := in.Service(r.Group); r.Runtime <= 0 || served {
-		return time.Time{}
+	runtime := r.Runtime
+	if _, served := in.Service(r.Group); runtime <= 0 || runtime > horizon || served {
+		runtime = horizon
 	}
-	return from.Add(r.Runtime)
+	return from.Add(runtime)
 }
 
 // waits reports whether the request is of a task group that is not known, or no service:
