@@ -92,14 +92,19 @@ func (c *Controller) round(ctx context.Context) {
 		klog.FromContext(ctx).Error(err, "pods cannot be listed")
 		return
 	}
+	now := c.Now()
 	c.memory.begin()
-	var all []run
+	var soon []run // few of many
 	for _, pod := range pods {
-		if r, limited := c.run(pod); limited {
-			c.memory.see(pod.UID)
-			all = append(all, r)
+		r, limited := c.run(pod)
+		if !limited {
+			continue
+		}
+		c.memory.see(pod.UID)
+		if r.soon(now) {
+			soon = append(soon, r)
 		}
 	}
 	c.memory.forget()
-	c.apply(ctx, decide(all, c.memory.pods, c.Now()))
+	c.apply(ctx, decide(soon, c.memory.pods, now))
 }

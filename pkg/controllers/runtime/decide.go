@@ -59,6 +59,9 @@ const mostLead = 10 * time.Minute
 // lead is how long before its end a pod is warned.
 func (r *run) lead() time.Duration { return min(r.limit/10, mostLead) }
 
+// soon reports whether the pod's end is near enough to be told of, or over.
+func (r *run) soon(now time.Time) bool { return !now.Before(r.end.Add(-r.lead())) }
+
 // decide says what is to be done: who is to be ended first, of those who was not tried
 // before, and of those whose time has been over for longest. What has been done about
 // each is in records, by its UID.
@@ -94,5 +97,5 @@ func (r *run) due(known *record, now time.Time) (act, bool) {
 	case over:
 		return report, !known.reported.Equal(r.end)
 	}
-	return warn, r.hard && !now.Before(r.end.Add(-r.lead())) && !known.warned.Equal(r.end)
+	return warn, r.hard && r.soon(now) && !known.warned.Equal(r.end)
 }
