@@ -77,7 +77,8 @@ const (
 )
 
 // Run does what windows ask for until ctx ends. It sleeps until a group has changed or is
-// due, so that it is there when windows open and close.
+// due, so that it is there when windows open and close, or a while, to see who of the
+// members has come and gone.
 func (c *Controller) Run(ctx context.Context) error {
 	for {
 		news := c.Changed() // before the round, or what comes during it would wait
@@ -105,7 +106,7 @@ func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 		klog.FromContext(ctx).Error(err, "TaskGroups cannot be listed")
 		return period
 	}
-	for i, name := range c.memory.due(groups, c.cursor, c.Now()) {
+	for i, name := range c.memory.due(groups, c.members, c.cursor, c.Now()) {
 		if i == mostGroups || ctx.Err() != nil {
 			return least
 		}
@@ -117,7 +118,12 @@ func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 			}
 		}
 	}
-	return min(max(c.memory.next(c.Now()), least), period)
+	return min(max(c.memory.next(c.Now()), least), retry) // nobody says that members have come
+}
+
+// members is how many of the group have a node.
+func (c *Controller) members(g *v1alpha1.TaskGroup) int {
+	return len(c.Members(c.Group(g.Namespace, g.Name)))
 }
 
 // handle looks at the group until nothing is left to be done at once.

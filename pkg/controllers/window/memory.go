@@ -42,14 +42,14 @@ func (m *memory) of(name types.NamespacedName) *known {
 }
 
 // due returns which of the groups are to be looked at, those after last first, and
-// forgets those that have gone.
-func (m *memory) due(groups []*v1alpha1.TaskGroup, last types.NamespacedName, now time.Time) []types.NamespacedName {
+// forgets those that have gone. members is how many of a group there are.
+func (m *memory) due(groups []*v1alpha1.TaskGroup, members func(*v1alpha1.TaskGroup) int, last types.NamespacedName, now time.Time) []types.NamespacedName {
 	var names []types.NamespacedName
 	present := make(map[types.NamespacedName]struct{}, len(groups))
 	for _, g := range groups {
 		name := types.NamespacedName{Namespace: g.Namespace, Name: g.Name}
 		present[name] = struct{}{}
-		if k := m.groups[name]; k == nil || k.stale(g, now) {
+		if k := m.groups[name]; k == nil || k.stale(g, members(g), now) {
 			names = append(names, name)
 		}
 	}
@@ -70,14 +70,19 @@ func (m *memory) next(now time.Time) time.Duration {
 	return wait
 }
 
-// stale reports whether the group is to be looked at: when it is due, and when it has
-// changed. Where the clock was set back nothing is known of when it is due.
-func (k *known) stale(g *v1alpha1.TaskGroup, now time.Time) bool {
+// stale reports whether the group, which has so many members, is to be looked at: when it
+// is due, when it has changed, and when its status has another number of members and it
+// was not looked at a moment ago. Where the clock was set back nothing is known of when it
+// is due.
+func (k *known) stale(g *v1alpha1.TaskGroup, members int, now time.Time) bool {
 	if now.Before(k.at) || !now.Before(k.due) {
 		return true
 	}
 	if k.uid == "" {
 		return false // it could not be read
+	}
+	if k.failures == 0 && members != int(g.Status.Members) && now.Sub(k.at) >= retry {
+		return true
 	}
 	return k.uid != g.UID || k.generation != g.Generation || k.deleting != (g.DeletionTimestamp != nil)
 }

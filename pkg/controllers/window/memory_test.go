@@ -20,25 +20,31 @@ func TestDue(t *testing.T) {
 	remade := group(1)
 	remade.UID = "v"
 	looked := known{uid: "u", generation: 1, at: now, due: now.Add(time.Minute)}
+	failing := looked
+	failing.failures = 1
 	unread := known{at: now, due: now.Add(time.Minute)}
 	for name, tc := range map[string]struct {
-		known known
-		group *v1alpha1.TaskGroup
-		at    time.Time
-		want  bool
+		known   known
+		group   *v1alpha1.TaskGroup
+		members int // beyond those of its status
+		at      time.Time
+		want    bool
 	}{
-		"just looked at":                {looked, group(1), now, false},
-		"not yet due":                   {looked, group(1), now.Add(59 * time.Second), false},
-		"due":                           {looked, group(1), now.Add(time.Minute), true},
-		"edited":                        {looked, group(2), now, true},
-		"deleted":                       {looked, deleted, now, true},
-		"made anew":                     {looked, remade, now, true},
-		"the clock was set back":        {looked, group(1), now.Add(-time.Hour), true},
-		"could not be read, and is new": {unread, group(1), now, false},
-		"could not be read, and is due": {unread, group(1), now.Add(time.Minute), true},
+		"just looked at":                {looked, group(1), 0, now, false},
+		"not yet due":                   {looked, group(1), 0, now.Add(59 * time.Second), false},
+		"due":                           {looked, group(1), 0, now.Add(time.Minute), true},
+		"edited":                        {looked, group(2), 0, now, true},
+		"deleted":                       {looked, deleted, 0, now, true},
+		"made anew":                     {looked, remade, 0, now, true},
+		"the clock was set back":        {looked, group(1), 0, now.Add(-time.Hour), true},
+		"a member has come":             {looked, group(1), 1, now.Add(retry), true},
+		"a member has come just now":    {looked, group(1), 1, now.Add(retry - 1), false},
+		"a member of one that fails":    {failing, group(1), 1, now.Add(retry), false},
+		"could not be read, and is new": {unread, group(1), 0, now, false},
+		"could not be read, and is due": {unread, group(1), 0, now.Add(time.Minute), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.known.stale(tc.group, tc.at); got != tc.want {
+			if got := tc.known.stale(tc.group, tc.members, tc.at); got != tc.want {
 				t.Errorf("stale = %v", got)
 			}
 		})
@@ -53,7 +59,7 @@ func TestTurns(t *testing.T) {
 		groups = append(groups, &v1alpha1.TaskGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: "u"}})
 	}
 	order := func(last string) (out string) {
-		for _, n := range m.due(groups, types.NamespacedName{Namespace: "ns", Name: last}, start()) {
+		for _, n := range m.due(groups, func(*v1alpha1.TaskGroup) int { return 0 }, types.NamespacedName{Namespace: "ns", Name: last}, start()) {
 			out += n.Name
 		}
 		return out
