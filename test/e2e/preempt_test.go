@@ -64,6 +64,7 @@ func TestPreemption(t *testing.T) {
 	}{
 		{"one", (*scene).preemptsOne},
 		{"fewest", (*scene).preemptsTheFewest},
+		{"together", (*scene).preemptsAGroup},
 		{"exempt", (*scene).preemptsNobody},
 		{"useless", (*scene).preemptsNobodyInVain},
 		{"budget", (*scene).preemptsAroundABudget},
@@ -168,6 +169,27 @@ func (s *scene) preemptsTheFewest() {
 	if n := s.changed(before, "fewest-"); n != 1 {
 		s.Errorf("%d pods were ended, want 1", n)
 	}
+}
+
+// preemptsAGroup: members of a group go together, on whatever nodes they are.
+func (s *scene) preemptsAGroup() {
+	s.add(cards("together-a", 1), cards("together-b", 1))
+	s.group("crew", "", v1alpha1.TaskGroupSpec{Type: v1alpha1.TaskGroupInference})
+	for _, node := range []string{"together-a", "together-b"} {
+		s.create(with(on(node, low(node, 10, amount{wholeCards, 1})), taskGroupKey, "crew"))
+	}
+	s.runs("together-a")
+	s.runs("together-b")
+	before := s.uids("together-")
+	s.create(on("together-a", high("together-high", 90, amount{wholeCards, 1})))
+	s.runs("together-high")
+	s.eventually("both to be made anew", func() error {
+		if n := s.changed(before, "together-"); n != 2 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	s.runs("together-b")
 }
 
 // preemptsNobody: training, inference, pods that do not offer it, and pods of equal
