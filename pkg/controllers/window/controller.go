@@ -118,7 +118,7 @@ func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 			}
 		}
 	}
-	return min(max(c.memory.next(c.Now()), least), retry) // nobody says that members have come
+	return min(max(c.memory.next(c.Now()), least), watching) // nobody says that members have come
 }
 
 // members is how many of the group have a node.
