@@ -22,7 +22,7 @@ func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding
 	case p.deleting() && p.record == nil, p.target != nil && p.target.UID == "", p.record != nil && p.record.Action == window.Stop:
 		return nil, nil // nobody comes back
 	case p.asleep():
-		opening, ok := p.rule().Schedule.Next(p.now)
+		opening, ok := p.transition(p.now)
 		if !ok || !opening.Opens {
 			return nil, nil
 		}

@@ -69,6 +69,14 @@ func (p *pass) rule() window.Rule {
 	return p.known.spec.rule
 }
 
+// transition is the first after that by what the group asks for.
+func (p *pass) transition(after time.Time) (window.Transition, bool) {
+	if p.deleting() {
+		return window.Transition{}, false
+	}
+	return p.known.spec.next(after)
+}
+
 // unreadable reports whether nobody knows what the group asks for. One that is deleted
 // asks for nothing.
 func (p *pass) unreadable() bool { return p.known.spec.fault != nil && !p.deleting() }
@@ -203,7 +211,7 @@ func (p *pass) next() time.Time {
 	case p.record != nil && p.record.Phase != window.Acted:
 		at = p.now.Add(watching)
 	}
-	if t, ok := p.rule().Schedule.Next(p.now); ok && t.At.Before(at) {
+	if t, ok := p.transition(p.now); ok && t.At.Before(at) {
 		at = t.At
 	}
 	return at
