@@ -237,10 +237,13 @@ func (p *pass) asleep() bool {
 // fail reports that a step could not be done, if the API server has an opinion on it.
 func (p *pass) fail(ctx context.Context, what string, err error) error {
 	err = fmt.Errorf("%s: %w", what, err)
-	if changed(err) || !answered(err) {
+	if changed(err) {
 		return err
 	}
-	p.complain(ctx, err)
+	p.letGo(ctx)
+	if answered(err) {
+		p.complain(ctx, err)
+	}
 	return err
 }
 
