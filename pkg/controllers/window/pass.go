@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -131,11 +132,7 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 		return window.Contest{}, nil
 	}
 	claims := []window.Claim{*mine}
-	for _, other := range all {
-		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
-		if other.Name == p.group.Name || claim(other, p.ref) == nil && !k.about(p.ref) {
-			continue
-		}
+	for _, other := range p.rivals(all) {
 		now, err := p.Client.Get(ctx, other.Namespace, other.Name)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -146,8 +143,26 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 		if c := claim(now, p.ref); c != nil {
 			claims = append(claims, *c)
 		}
+		if c := window.Contend(mine.Name, claims); c.Older != "" {
+			return c, nil // whoever else there is
+		}
 	}
 	return window.Contend(mine.Name, claims), nil
+}
+
+// rivals returns those of the groups that may have something to do with the target, the
+// oldest first: of many that name one target, only the oldest asks for all of them.
+func (p *pass) rivals(all []*v1alpha1.TaskGroup) (rivals []*v1alpha1.TaskGroup) {
+	for _, other := range all {
+		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
+		if other.Name != p.group.Name && (claim(other, p.ref) != nil || k.about(p.ref)) {
+			rivals = append(rivals, other)
+		}
+	}
+	slices.SortFunc(rivals, func(a, b *v1alpha1.TaskGroup) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return rivals
 }
 
 // apply does what was decided, and writes what there is to say.

@@ -46,6 +46,7 @@ type world struct {
 	refuse   func(at string) error  // an API server that says no
 	meddle   func(at string) string // name of what somebody else changes just before a write; "": nothing
 	writes   []string
+	reads    int // of groups
 	told     []string
 	steps    map[string]int
 	lags     []time.Duration
@@ -336,6 +337,7 @@ type groupServer struct{ *world }
 func (s groupServer) Get(_ context.Context, namespace, name string) (*v1alpha1.TaskGroup, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
 	if g := s.groups[name]; g != nil && namespace == g.Namespace {
 		return g.DeepCopy(), nil
 	}
