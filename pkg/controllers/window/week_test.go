@@ -92,11 +92,11 @@ func TestWeek(t *testing.T) {
 			}
 			time.Sleep(3 * time.Minute)
 			synctest.Wait()
-			writes := len(w.writes)
+			writes := len(w.written())
 			time.Sleep(11 * time.Hour)
 			synctest.Wait()
-			if len(w.writes) != writes {
-				t.Errorf("by night it writes %v", w.writes[writes:])
+			if all := w.written(); len(all) != writes {
+				t.Errorf("by night it writes %v", all[writes:])
 			}
 			nights++
 		}
