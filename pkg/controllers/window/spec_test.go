@@ -105,7 +105,6 @@ func TestNextIsRemembered(t *testing.T) {
 // A schedule that takes long is not gone through in each pass.
 func TestNextIsNotLookedForAgain(t *testing.T) {
 	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	s := &spec{found: []found{{after: at, next: window.Transition{At: at.Add(time.Hour), Opens: true}, ok: true}, {after: at.Add(time.Hour)}}}
 	for name, tc := range map[string]struct {
 		after time.Duration
 		found bool
@@ -113,6 +112,7 @@ func TestNextIsNotLookedForAgain(t *testing.T) {
 		"at once": {0, true}, "right before": {time.Hour - 1, true}, "at it": {time.Hour, false}, "before it was looked for": {-1, false},
 		"a day after none was found": {24 * time.Hour, false},
 	} {
+		s := &spec{found: []found{{after: at, next: window.Transition{At: at.Add(time.Hour), Opens: true}, ok: true}, {after: at.Add(time.Hour)}}}
 		if _, ok := s.next(at.Add(tc.after)); ok != tc.found {
 			t.Errorf("%s: %t", name, ok)
 		}
