@@ -58,7 +58,27 @@ func (r Rules) judge(v *review) error {
 	case r.itself(v):
 		return nil
 	}
-	return codec.CheckChange(v.before, v.pod)
+	return errors.Join(codec.CheckChange(v.before, v.pod), r.checkDefault(v))
+}
+
+// checkDefault says that a pod which has got its cards by the default limit would run for
+// longer, where that is enforced: of those with a limit of their own the codec says so.
+func (r Rules) checkDefault(v *review) error {
+	limit, enforced := r.Settings.TaskTimeout()
+	_, own := codec.MaxRuntime(v.before)
+	if !enforced || own || v.before.Spec.NodeName == "" || !r.ours(v.before) || codec.Inference(v.before) || codec.TaskGroup(v.before) != "" {
+		return nil
+	}
+	const by = "the pod has got its cards by the default of %s (defaultTaskTimeout)"
+	switch now, says := codec.MaxRuntime(v.pod); {
+	case codec.Inference(v.pod):
+		return fmt.Errorf("annotation %s: cannot become inference, which runs for ever: "+by, codec.AnnotationTaskType, limit)
+	case codec.TaskGroup(v.pod) != "":
+		return fmt.Errorf("annotation %s: cannot be given now, as members may run for ever: "+by, codec.AnnotationTaskGroup, limit)
+	case says && now > limit:
+		return fmt.Errorf("annotation %s: cannot be longer: "+by, codec.AnnotationMaxRuntime, limit)
+	}
+	return nil
 }
 
 func (r Rules) judgeNew(v *review) error {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -212,6 +213,42 @@ func TestValidateUpdates(t *testing.T) {
 			q := creation(raw(t, tc.after))
 			q.Operation, q.OldObject = admissionv1.Update, runtime.RawExtension{Raw: raw(t, tc.before)}
 			checkSentences(t, validated(t, rules(), q), tc.want)
+		})
+	}
+}
+
+// Where the default limit is enforced, who has got cards by it does not run for longer by a
+// word that comes later; who has not got them yet, or may run for ever, may say what it likes.
+func TestTheDefaultLimitStays(t *testing.T) {
+	const by = "the pod has got its cards by the default of 2h0m0s (defaultTaskTimeout)"
+	longer := []string{"annotation heteroflow.io/max-runtime: cannot be longer: " + by}
+	tests := map[string]struct {
+		before, after string // annotations
+		want          []string
+	}{
+		"longer":                       {"", "heteroflow.io/max-runtime: 121m", longer},
+		"as long":                      {"", "heteroflow.io/max-runtime: 2h", nil},
+		"shorter":                      {"", "heteroflow.io/max-runtime: 1h", nil},
+		"another wish":                 {"", "heteroflow.io/numa: '1'", nil},
+		"inference":                    {"", "heteroflow.io/task-type: inference", []string{"annotation heteroflow.io/task-type: cannot become inference, which runs for ever: " + by}},
+		"a member":                     {"", "heteroflow.io/task-group: chat", []string{"annotation heteroflow.io/task-group: cannot be given now, as members may run for ever: " + by}},
+		"of inference":                 {"heteroflow.io/task-type: inference", "heteroflow.io/task-type: inference, heteroflow.io/max-runtime: 9h", nil},
+		"of a member":                  {"heteroflow.io/task-group: chat", "heteroflow.io/task-group: chat, heteroflow.io/max-runtime: 9h", nil},
+		"a limit of its own, as it is": {"heteroflow.io/max-runtime: 9h", "heteroflow.io/max-runtime: 9h, heteroflow.io/numa: '1'", nil},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			for _, on := range []struct {
+				spec     string
+				enforced bool
+				want     []string
+			}{{"nodeName: n1, ", true, tc.want}, {"", true, nil}, {"nodeName: n1, ", false, nil}, {"nodeName: n1, schedulerName: another, ", true, nil}} {
+				r := rules()
+				r.Settings.DefaultTaskTimeout, r.Settings.EnforceTaskTimeout = 2*time.Hour, on.enforced
+				q := creation(raw(t, asking(tc.after, on.spec)))
+				q.Operation, q.OldObject = admissionv1.Update, runtime.RawExtension{Raw: raw(t, asking(tc.before, on.spec))}
+				checkSentences(t, validated(t, r, q), on.want)
+			}
 		})
 	}
 }

@@ -33,9 +33,6 @@ func Decide(rule Rule, record *Record, seen Seen, now time.Time) Plan {
 		seen.HPA = nil
 	}
 	d := decision{rule: rule, seen: seen, now: now, plan: Plan{Open: rule.Schedule.Open(now)}}
-	if next, ok := rule.Schedule.Next(now); ok {
-		d.plan.Next = &next
-	}
 	remade := record != nil && seen.Target != "" && record.Target != seen.Target
 	if remade {
 		record = nil

@@ -3,8 +3,7 @@ package window
 // Plan is what Decide says. Its steps are done in their order, each only after the one
 // before has succeeded; what is left over is planned anew in the next pass.
 type Plan struct {
-	Open       bool        // as the schedule says
-	Next       *Transition // nil: none in the next 400 days
+	Open       bool // as the schedule says
 	Steps      []Step
 	Conditions []Condition // what to report; the first is the state, those after it are to be seen as well
 }

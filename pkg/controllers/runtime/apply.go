@@ -91,11 +91,12 @@ func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerRef
 	return err
 }
 
-// suspendOnce suspends the Job as it is read.
+// suspendOnce suspends the Job as it is read. An owner is what a pod's author writes: where
+// there is no such Job that goes on, the pod is ended as one without.
 func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.OwnerReference) error {
 	j, err := c.Jobs.Get(ctx, r.pod.Namespace, owner.Name)
 	if apierrors.IsNotFound(err) || err == nil && (j.UID != owner.UID || kube.JobOver(j)) {
-		return nil // who ends Jobs ends the pods of one that is over or gone
+		return c.stop(ctx, r) // who ends Jobs ends its pods, unless one only says that it is of it
 	}
 	if err != nil {
 		return fmt.Errorf("read Job %s: %w", owner.Name, err)

@@ -60,7 +60,9 @@ func TestOnePod(t *testing.T) {
 		"of a Job, by the default": {false, false, []func(*corev1.Pod){ofJob("train")}, nil, []string{"Pod TaskTimeoutExceeded"}},
 		"of a Job, by the default, enforced": {true, false, []func(*corev1.Pod){ofJob("train")}, []string{"suspend train"},
 			[]string{"Pod MaxRuntimeNear", "Pod MaxRuntimeExceeded", "Job MaxRuntimeExceeded"}},
-		"of a Job that is gone": {false, false, []func(*corev1.Pod){may("1h"), ofJob("other")}, nil, []string{"Pod MaxRuntimeNear"}},
+		"of a Job that is gone": {false, false, []func(*corev1.Pod){may("1h"), ofJob("other")}, []string{"deadline p 3600"}, []string{"Pod MaxRuntimeNear", "Pod MaxRuntimeExceeded"}},
+		"of a Job of a version that there is not": {false, false, []func(*corev1.Pod){may("1h"), ownedBy("batch/v9", "Job", "other")}, []string{"deadline p 3600"},
+			[]string{"Pod MaxRuntimeNear", "Pod MaxRuntimeExceeded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -181,7 +183,7 @@ func TestAJobOfManyPods(t *testing.T) {
 
 // What there is about the Job when its pod's time is over.
 func TestJobs(t *testing.T) {
-	yes := true
+	yes, ended := true, []string{"deadline p 3600"} // by a word of its own that may not be true
 	for name, tc := range map[string]struct {
 		happens func(*world, *batchv1.Job)
 		done    []string
@@ -189,15 +191,15 @@ func TestJobs(t *testing.T) {
 		"suspended by somebody": {func(_ *world, j *batchv1.Job) { j.Spec.Suspend = &yes }, nil},
 		"complete": {func(_ *world, j *batchv1.Job) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
-		}, nil},
+		}, ended},
 		"failed": {func(_ *world, j *batchv1.Job) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}
-		}, nil},
+		}, ended},
 		"not failed": {func(_ *world, j *batchv1.Job) {
 			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionFalse}}
 		}, []string{"suspend train"}},
-		"being deleted":       {func(w *world, j *batchv1.Job) { j.DeletionTimestamp = new(metav1.NewTime(w.now)) }, nil},
-		"another of its name": {func(_ *world, j *batchv1.Job) { j.UID = "other" }, nil},
+		"being deleted":       {func(w *world, j *batchv1.Job) { j.DeletionTimestamp = new(metav1.NewTime(w.now)) }, ended},
+		"another of its name": {func(_ *world, j *batchv1.Job) { j.UID = "other" }, ended},
 		"written at each try": {func(w *world, j *batchv1.Job) { w.meddle = func() { w.write(j) } }, nil},
 		"written once":        {func(w *world, j *batchv1.Job) { w.meddle = func() { w.write(j); w.meddle = nil } }, []string{"suspend train"}},
 		"taken away":          {func(w *world, _ *batchv1.Job) { w.meddle = func() { delete(w.jobs, "ns/train") } }, nil},

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -374,6 +375,34 @@ func TestTwoNewGroups(t *testing.T) {
 		w.at(c, opened())
 		w.expect(t, "chat", scaled(7))
 	}
+}
+
+// Of many groups that name one target only the oldest asks for all of them: whoever makes
+// hundreds has nobody else wait.
+func TestManyGroupsOfOneTarget(t *testing.T) {
+	const many = 100
+	w := newWorld()
+	w.target("chat", scaled(7))
+	for i := range many {
+		w.group(fmt.Sprintf("g%02d", i), of("chat"), dayNight(v1alpha1.TaskGroupPause))
+	}
+	c := w.leader()
+	w.at(c, closed())
+	w.reads = 0
+	w.at(c, w.now().Add(period))
+	if w.reads < 2*many || w.reads > 4*many {
+		t.Errorf("%d reads for %d groups", w.reads, many)
+	}
+	w.expect(t, "chat", scaled(0))
+	for i := range many {
+		name := fmt.Sprintf("g%02d", i)
+		undisturbed := conditionOf(w.status(name), v1alpha1.TaskGroupUndisturbed)
+		if i > 0 && !strings.Contains(undisturbed, "the older TaskGroup ns/g00 rules") {
+			t.Errorf("%s: %s", name, undisturbed)
+		}
+	}
+	w.at(c, opened())
+	w.expect(t, "chat", scaled(7))
 }
 
 // What the API server refuses is in the status and in an event, once; it is tried again,

@@ -1,7 +1,10 @@
 package window
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -22,7 +25,7 @@ func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding
 	case p.deleting() && p.record == nil, p.target != nil && p.target.UID == "", p.record != nil && p.record.Action == window.Stop:
 		return nil, nil // nobody comes back
 	case p.asleep():
-		opening, ok := p.rule().Schedule.Next(p.now)
+		opening, ok := p.transition(p.now)
 		if !ok || !opening.Opens {
 			return nil, nil
 		}
@@ -39,6 +42,19 @@ func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding
 		from = p.now // it has opened before it was to
 	}
 	return kept(trim(had, members, p.wanted(), true), from, p.now), nil
+}
+
+// letGo has nothing kept any more that was kept for long enough. It is for a pass that
+// failed: a target that cannot be read or written takes no cards back.
+func (p *pass) letGo(ctx context.Context) {
+	s := p.group.Status
+	if s.Kept == nil || p.now.Sub(s.Kept.From.Time) < patience {
+		return
+	}
+	s.Kept = nil
+	if err := p.write(ctx, s); err != nil {
+		klog.FromContext(ctx).V(2).Info("cards are still kept for a TaskGroup", "taskGroup", klog.KRef(p.name.Namespace, p.name.Name), "cause", err)
+	}
 }
 
 // closing reports whether the image has just been taken.

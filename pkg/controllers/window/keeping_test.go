@@ -1,8 +1,12 @@
 package window
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -48,6 +52,38 @@ func TestKeptUntilTheyAreBack(t *testing.T) {
 	kept(2)
 	w.at(c, opened().Add(patience+period))
 	kept(0)
+}
+
+// A target that cannot be read or written when its windows open does not keep cards from
+// others for ever, whether the API server refuses it or gives no answer.
+func TestKeptForNoTarget(t *testing.T) {
+	for name, cause := range map[string]error{
+		"refused":   apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "chat", nil),
+		"no answer": apierrors.NewInternalError(errors.New("conversion webhook failed")),
+	} {
+		for _, where := range []string{"read", "replicas"} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				w, c := asleep(t, scaled(7))
+				w.refuse = func(at string) error {
+					if at == where {
+						return cause
+					}
+					return nil
+				}
+				w.run(c, opened().Add(patience-time.Second).Sub(w.now()))
+				if k := w.status("chat").Kept; k == nil || len(k.Members) != 7 {
+					t.Fatalf("kept right before the end: %+v", k)
+				}
+				w.run(c, 2*period)
+				if k := w.status("chat").Kept; k != nil {
+					t.Fatalf("kept for ever: %+v", k)
+				}
+				w.refuse = func(string) error { return nil }
+				w.run(c, 2*period)
+				w.expect(t, "chat", scaled(7))
+			})
+		}
+	}
 }
 
 // Where windows open earlier than they were to, what is kept is taken back from then on.

@@ -14,7 +14,7 @@ import (
 // target is missing, or another group's.
 func (p *pass) change(members []gpu.Placement, kept []holding) *v1alpha1.TaskGroupChange {
 	rule := p.rule()
-	t, ok := rule.Schedule.Next(p.now)
+	t, ok := p.transition(p.now)
 	if trouble := p.trouble(); !ok || p.unreadable() || trouble != nil && (trouble.Reason == window.TargetMissing || trouble.Reason == window.TargetTaken) {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (p *pass) change(members []gpu.Placement, kept []holding) *v1alpha1.TaskGro
 		c.forGood = c.forGood && p.record != nil
 	} else {
 		out.Replicas, c.cards = rule.Replicas, freed(members, rule.Replicas)
-		if again, ok := rule.Schedule.Next(t.At); ok && rule.Action != window.Stop {
+		if again, ok := p.transition(t.At); ok && rule.Action != window.Stop {
 			out.Until = &metav1.Time{Time: again.At}
 		}
 	}

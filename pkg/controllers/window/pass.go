@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,6 +70,14 @@ func (p *pass) rule() window.Rule {
 	return p.known.spec.rule
 }
 
+// transition is the first after that by what the group asks for.
+func (p *pass) transition(after time.Time) (window.Transition, bool) {
+	if p.deleting() {
+		return window.Transition{}, false
+	}
+	return p.known.spec.next(after)
+}
+
 // unreadable reports whether nobody knows what the group asks for. One that is deleted
 // asks for nothing.
 func (p *pass) unreadable() bool { return p.known.spec.fault != nil && !p.deleting() }
@@ -123,11 +132,7 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 		return window.Contest{}, nil
 	}
 	claims := []window.Claim{*mine}
-	for _, other := range all {
-		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
-		if other.Name == p.group.Name || claim(other, p.ref) == nil && !k.about(p.ref) {
-			continue
-		}
+	for _, other := range p.rivals(all) {
 		now, err := p.Client.Get(ctx, other.Namespace, other.Name)
 		if apierrors.IsNotFound(err) {
 			continue
@@ -138,8 +143,26 @@ func (p *pass) contest(ctx context.Context) (window.Contest, error) {
 		if c := claim(now, p.ref); c != nil {
 			claims = append(claims, *c)
 		}
+		if c := window.Contend(mine.Name, claims); c.Older != "" {
+			return c, nil // whoever else there is
+		}
 	}
 	return window.Contend(mine.Name, claims), nil
+}
+
+// rivals returns those of the groups that may have something to do with the target, the
+// oldest first: of many that name one target, only the oldest asks for all of them.
+func (p *pass) rivals(all []*v1alpha1.TaskGroup) (rivals []*v1alpha1.TaskGroup) {
+	for _, other := range all {
+		k := p.memory.groups[types.NamespacedName{Namespace: other.Namespace, Name: other.Name}]
+		if other.Name != p.group.Name && (claim(other, p.ref) != nil || k.about(p.ref)) {
+			rivals = append(rivals, other)
+		}
+	}
+	slices.SortFunc(rivals, func(a, b *v1alpha1.TaskGroup) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return rivals
 }
 
 // apply does what was decided, and writes what there is to say.
@@ -203,7 +226,7 @@ func (p *pass) next() time.Time {
 	case p.record != nil && p.record.Phase != window.Acted:
 		at = p.now.Add(watching)
 	}
-	if t, ok := p.rule().Schedule.Next(p.now); ok && t.At.Before(at) {
+	if t, ok := p.transition(p.now); ok && t.At.Before(at) {
 		at = t.At
 	}
 	return at
@@ -229,10 +252,13 @@ func (p *pass) asleep() bool {
 // fail reports that a step could not be done, if the API server has an opinion on it.
 func (p *pass) fail(ctx context.Context, what string, err error) error {
 	err = fmt.Errorf("%s: %w", what, err)
-	if changed(err) || !answered(err) {
+	if changed(err) {
 		return err
 	}
-	p.complain(ctx, err)
+	p.letGo(ctx)
+	if answered(err) {
+		p.complain(ctx, err)
+	}
 	return err
 }
 

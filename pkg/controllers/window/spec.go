@@ -17,6 +17,39 @@ type spec struct {
 	rule  window.Rule
 	zone  *time.Location // of the first window, for people
 	fault error          // all that is wrong with it; nil: nothing
+	found []found        // the last transitions that were looked for
+}
+
+// found is the first transition after a moment.
+type found struct {
+	after time.Time
+	next  window.Transition
+	ok    bool // else there is none in sight
+}
+
+// mostFound is how many are remembered: the next, and the one after it.
+const mostFound = 2
+
+// holds reports whether it is also the first after that.
+func (f *found) holds(after time.Time) bool {
+	if f.ok {
+		return !after.Before(f.after) && after.Before(f.next.At)
+	}
+	return !after.Before(f.after) && after.Sub(f.after) < 24*time.Hour // of the 400 days that were looked at
+}
+
+// next returns the first transition after that. Where windows by cron expressions close
+// never, it takes up to two seconds to find that out, and others wait: so it is remembered.
+func (s *spec) next(after time.Time) (window.Transition, bool) {
+	for i := range s.found {
+		if f := &s.found[i]; f.holds(after) {
+			return f.next, f.ok
+		}
+	}
+	f := found{after: after}
+	f.next, f.ok = s.rule.Schedule.Next(after)
+	s.found = append(s.found[max(0, len(s.found)-mostFound+1):], f)
+	return f.next, f.ok
 }
 
 // read reads the spec.

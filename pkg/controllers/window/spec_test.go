@@ -3,8 +3,10 @@ package window
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/window"
 )
 
 func TestSpecFaults(t *testing.T) {
@@ -59,6 +61,60 @@ func TestSame(t *testing.T) {
 	} {
 		if got := same(&a, &tc.b); got != tc.want {
 			t.Errorf("%s: same = %v", name, got)
+		}
+	}
+}
+
+// What comes next is what the schedule says, though it is seldom asked: also of the
+// transition after it, when time goes on, and when the clock is put back.
+func TestNextIsRemembered(t *testing.T) {
+	never := func(g *v1alpha1.TaskGroup) {
+		g.Spec.Windows = []v1alpha1.TaskGroupWindow{{Start: "0 0 * * *", End: "0 0 * * *"}}
+		g.Spec.WindowAction = v1alpha1.TaskGroupPause
+	}
+	for name, windows := range map[string]func(*v1alpha1.TaskGroup){"day and night": dayNight(v1alpha1.TaskGroupPause), "nothing ever": never, "no windows": always} {
+		t.Run(name, func(t *testing.T) {
+			g := &v1alpha1.TaskGroup{}
+			of("chat")(g)
+			windows(g)
+			s := read(&g.Spec)
+			if s.fault != nil {
+				t.Fatal(s.fault)
+			}
+			at := start()
+			for i := range 200 {
+				at = at.Add(67 * time.Minute)
+				if i%50 == 49 {
+					at = at.AddDate(0, 0, -2)
+				}
+				next, ok := s.next(at)
+				if want, wanted := s.rule.Schedule.Next(at); ok != wanted || next != want {
+					t.Fatalf("after %s comes %v %t, want %v %t", at, next, ok, want, wanted)
+				}
+				if again, more := s.next(next.At); ok && !more || more && !again.At.After(next.At) {
+					t.Fatalf("after %v comes %v %t", next, again, more)
+				}
+				if len(s.found) > mostFound {
+					t.Fatalf("%d are remembered", len(s.found))
+				}
+			}
+		})
+	}
+}
+
+// A schedule that takes long is not gone through in each pass.
+func TestNextIsNotLookedForAgain(t *testing.T) {
+	at := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		after time.Duration
+		found bool
+	}{
+		"at once": {0, true}, "right before": {time.Hour - 1, true}, "at it": {time.Hour, false}, "before it was looked for": {-1, false},
+		"a day after none was found": {24 * time.Hour, false},
+	} {
+		s := &spec{found: []found{{after: at, next: window.Transition{At: at.Add(time.Hour), Opens: true}, ok: true}, {after: at.Add(time.Hour)}}}
+		if _, ok := s.next(at.Add(tc.after)); ok != tc.found {
+			t.Errorf("%s: %t", name, ok)
 		}
 	}
 }

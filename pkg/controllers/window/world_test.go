@@ -46,6 +46,7 @@ type world struct {
 	refuse   func(at string) error  // an API server that says no
 	meddle   func(at string) string // name of what somebody else changes just before a write; "": nothing
 	writes   []string
+	reads    int // of groups
 	told     []string
 	steps    map[string]int
 	lags     []time.Duration
@@ -235,6 +236,13 @@ func (w *world) status(name string) v1alpha1.TaskGroupStatus {
 	return v1alpha1.TaskGroupStatus{}
 }
 
+// written returns what has been written so far.
+func (w *world) written() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes)
+}
+
 func (w *world) exists(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -343,6 +351,7 @@ type groupServer struct{ *world }
 func (s groupServer) Get(_ context.Context, namespace, name string) (*v1alpha1.TaskGroup, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.reads++
 	if g := s.groups[name]; g != nil && namespace == g.Namespace {
 		return g.DeepCopy(), nil
 	}
