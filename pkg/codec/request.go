@@ -2,6 +2,7 @@ package codec
 
 import (
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/resource"
@@ -41,8 +42,14 @@ func Request(pod *corev1.Pod, s policy.Settings) (gpu.Request, error) {
 	case r.Runtime == 0:
 		r.Runtime, _ = s.TaskTimeout()
 	}
+	if r.Runtime > 0 {
+		r.Runtime = min(r.Runtime, longest) + Grace(pod) // the time is over, and its containers still end
+	}
 	return r, nil
 }
+
+// longest is far more than anybody plans ahead, and leaves a sum room.
+const longest = 100 * 365 * 24 * time.Hour
 
 // mainResources is what a pod takes of a node's processors and main memory, as
 // kube-scheduler counts it: of a pod that is being resized, the larger figure.

@@ -29,7 +29,7 @@ func TestRequest(t *testing.T) {
 		Models: []string{"A100"},
 		NUMA:   gpu.NoNUMA,
 
-		Runtime: 2 * time.Hour, // by default
+		Runtime: 2*time.Hour + 30*time.Second, // by default, with its grace
 	}
 	got, err := Request(pod, policy.Default())
 	sameFaults(t, err)

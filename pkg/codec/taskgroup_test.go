@@ -47,20 +47,22 @@ func TestGroupOfATaskGroup(t *testing.T) {
 
 func TestRuntime(t *testing.T) {
 	limit := []string{AnnotationMaxRuntime, " 90m "}
+	const grace = 30 * time.Second // of who says nothing of it
 	tests := map[string]struct {
 		annotations []string
 		byDefault   time.Duration
 		want        time.Duration
 	}{
-		"as it says":                         {limit, 2 * time.Hour, 90 * time.Minute},
-		"as it says, longer than default":    {limit, time.Minute, 90 * time.Minute},
-		"as it says, without a default":      {limit, 0, 90 * time.Minute},
-		"by default":                         {nil, 2 * time.Hour, 2 * time.Hour},
+		"as it says":                         {limit, 2 * time.Hour, 90*time.Minute + grace},
+		"as it says, longer than default":    {limit, time.Minute, 90*time.Minute + grace},
+		"as it says, without a default":      {limit, 0, 90*time.Minute + grace},
+		"by default":                         {nil, 2 * time.Hour, 2*time.Hour + grace},
 		"by no default":                      {nil, 0, 0},
-		"training":                           {[]string{AnnotationTaskType, "training"}, time.Hour, time.Hour},
+		"past any calendar":                  {[]string{AnnotationMaxRuntime, "2562047h"}, 0, longest + grace},
+		"training":                           {[]string{AnnotationTaskType, "training"}, time.Hour, time.Hour + grace},
 		"inference":                          {[]string{AnnotationTaskType, "inference"}, time.Hour, 0},
 		"inference, whatever it says":        {append([]string{AnnotationTaskType, "inference"}, limit...), time.Hour, 0},
-		"of a group, which the ledger knows": {append([]string{AnnotationTaskGroup, "chat"}, limit...), time.Hour, 90 * time.Minute},
+		"of a group, which the ledger knows": {append([]string{AnnotationTaskGroup, "chat"}, limit...), time.Hour, 90*time.Minute + grace},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -160,8 +160,8 @@ type Request struct {
 	// Gang says that Group is a task group whose members may need each other: unless that is
 	// a service, the pod waits until all of it is placed. Inference says of itself that it does not.
 	Gang bool
-	// Runtime is how long the pod runs at most, as far as is known; 0: it may run for
-	// ever.
+	// Runtime is how long the pod is there at most, its grace period included, as far as is
+	// known; 0: it may be there for ever.
 	Runtime time.Duration
 
 	NodePolicy Policy

@@ -201,7 +201,7 @@ func (d *decision) act(r Record) {
 
 // keep is for what was begun by the rule as it is.
 func (d *decision) keep(r Record) {
-	steps := writes(d.seen.State, r.Set)
+	steps := writes(d.seen.State, r.left())
 	switch {
 	case r.Phase == Acting && len(steps) > 0 && r.Tries < mostTries:
 		if d.held(r.Set) {
@@ -217,6 +217,16 @@ func (d *decision) keep(r Record) {
 	}
 	d.sayOutside(r)
 	d.sayEdited(r)
+}
+
+// left is what is still to be set. Bounds that are left as they were are nobody's to write
+// once more, whatever somebody makes of them in the meantime.
+func (r Record) left() State {
+	set := r.Set
+	if r.Tries > 0 && set.HPA != nil && r.Image.HPA != nil && *set.HPA == *r.Image.HPA {
+		set.HPA = nil
+	}
+	return set
 }
 
 func (d *decision) sayOutside(r Record) {

@@ -127,6 +127,13 @@ func TestDecide(t *testing.T) {
 			rule: pause, record: new(at(paused, Acting, 3)), seen: Seen{State: withHPA(8, 3, 10)}, now: night, says: []Reason{Paused, EditedByHand},
 			steps: []Step{Save(at(paused, Acted, 3))},
 		},
+		"pause: bounds that are edited while it settles are left so": {
+			rule: pause, record: new(written(at(paused, Acting, 0), 1, ago(night, 10))), seen: Seen{State: withHPA(0, 3, 20)}, now: night, says: []Reason{Paused, EditedByHand},
+		},
+		"pause: bounds that were pinned before are first put back": {
+			rule: pause, record: new(at(paused, Acting, 0)), seen: Seen{State: withHPA(2, 2, 2)}, now: night, says: []Reason{Paused},
+			steps: []Step{SetReplicas(0), SetHPA{3, 10}, Save(written(at(paused, Acting, 0), 1, night))},
+		},
 		"died before it had written": {
 			rule: pause, record: new(at(paused, Acting, 0)), seen: Seen{State: withHPA(7, 3, 10)}, now: night, says: []Reason{Paused},
 			steps: []Step{SetReplicas(0), Save(written(at(paused, Acting, 0), 1, night))},

@@ -38,6 +38,7 @@ type Controller struct {
 	Meter Meter
 	Now   func() time.Time
 
+	began  time.Time // when the first round was
 	memory memory
 }
 
@@ -93,6 +94,9 @@ func (c *Controller) round(ctx context.Context) {
 		return
 	}
 	now := c.Now()
+	if c.began.IsZero() {
+		c.began = now
+	}
 	c.memory.begin()
 	var soon []run // few of many
 	for _, pod := range pods {

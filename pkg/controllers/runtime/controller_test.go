@@ -332,6 +332,21 @@ func TestLateLeaders(t *testing.T) {
 	w.want(t, "after another", "deadline p 3600", "suspend train")
 }
 
+// Who has passed the default when it begins to be enforced is warned, and has ten minutes.
+func TestTheDefaultIsEnforcedNow(t *testing.T) {
+	w := newWorld()
+	w.c.Enforced = true
+	w.pod("p")
+	w.round(30 * time.Hour)
+	w.rounds(int(mostLead/period) - 1)
+	w.want(t, "before ten minutes are over")
+	if diff := cmp.Diff([]string{"Pod MaxRuntimeNear"}, w.reasons()); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	w.rounds(2)
+	w.want(t, "after ten minutes", "deadline p 7200")
+}
+
 // The process may be killed right after any change: nothing is done twice, and nothing
 // is left.
 func TestDeaths(t *testing.T) {

@@ -30,6 +30,9 @@ func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 		r.limit, r.own, r.hard = own, true, true
 	}
 	r.end = pod.Status.StartTime.Add(r.limit)
+	if first := c.began.Add(mostLead); !r.own && r.hard && r.end.Before(first) {
+		r.end = first // the default may have been enforced just now: whoever has passed it is warned as well
+	}
 	return r, r.limit > 0
 }
 

@@ -214,13 +214,6 @@ func (w *world) edit(name string, change func(*window.State)) {
 	w.follow()
 }
 
-// written is what has been written so far, in order.
-func (w *world) written() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.writes)
-}
-
 func (w *world) is(name string) window.State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
