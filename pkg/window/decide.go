@@ -232,6 +232,6 @@ func (d *decision) sayOutside(r Record) {
 
 func (d *decision) sayEdited(r Record) {
 	if edits := edits(r.Set, d.seen.State); edits != "" {
-		d.say(EditedByHand, "changed by others, and left so: "+edits)
+		d.say(EditedByHand, "changed by others since, so it is left alone and not restored: "+edits)
 	}
 }

@@ -25,7 +25,7 @@ spec:
 // rebuilding is how the extender runs where nobody has minutes.
 var rebuilding = cluster.Extender{Policy: rebuildPolicy, Linger: linger, Verbosity: 2}
 
-func v1alpha1Inference() v1alpha1.TaskGroupSpec {
+func inference() v1alpha1.TaskGroupSpec {
 	return v1alpha1.TaskGroupSpec{Type: v1alpha1.TaskGroupInference}
 }
 
@@ -35,7 +35,7 @@ func v1alpha1Inference() v1alpha1.TaskGroupSpec {
 func TestRebuild(t *testing.T) {
 	s := begin(t, rebuilding)
 	s.add(cards("rebuild-a", 2), cards("rebuild-b", 2), cards("rebuild-c", 2), cards("rebuild-d", 2), cards("rebuild-e", 2))
-	s.group("chat", "", v1alpha1Inference())
+	s.group("chat", "", inference())
 	member := func(name string) *corev1.Pod {
 		p := with(with(podFor(name, amount{wholeCards, 1}), taskGroupKey, "chat"), taskTypeKey, "inference")
 		return with(p, modelKey, "Model-rebuild")
