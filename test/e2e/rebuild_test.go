@@ -40,9 +40,9 @@ func TestRebuild(t *testing.T) {
 		p := with(with(podFor(name, amount{wholeCards, 1}), taskGroupKey, "chat"), taskTypeKey, "inference")
 		return with(p, modelKey, "Model-rebuild")
 	}
-	s.deployment(member("chat"), 6)
+	s.deployment(member("chat"), 9) // with the other one all cards: each node has a member
 	s.create(member("alone"))
-	s.eventually("the service to run", func() error { return s.podsOf("chat", 6) })
+	s.eventually("the service to run", func() error { return s.podsOf("chat", 9) })
 	home := s.runs("alone").Spec.NodeName
 
 	// Its kubelet says that it is not well, and goes on.
@@ -56,6 +56,7 @@ func TestRebuild(t *testing.T) {
 	})
 
 	// And falls silent.
+	s.add(cards("rebuild-f", 2))
 	s.must("lose a node", s.nodes.Lose(s.ctx, home))
 	s.eventually("the members to run elsewhere", func() error {
 		n := 0
@@ -64,8 +65,8 @@ func TestRebuild(t *testing.T) {
 				n++
 			}
 		}
-		if n != 6 {
-			return fmt.Errorf("%d do, want 6", n)
+		if n != 9 {
+			return fmt.Errorf("%d do, want 9", n)
 		}
 		return nil
 	})
