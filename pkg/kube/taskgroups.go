@@ -205,12 +205,3 @@ func (c *Cluster) TaskGroupsChanged() <-chan struct{} {
 	defer c.services.mu.Unlock()
 	return c.services.changed
 }
-
-// Serves reports whether the namespace has a TaskGroup of that name whose members are
-// placed one by one, as far as has been seen.
-func (c *Cluster) Serves(namespace, taskGroup string) bool {
-	c.services.mu.Lock()
-	defer c.services.mu.Unlock()
-	_, known := c.services.known[codec.GroupOf(namespace, taskGroup)]
-	return known
-}

@@ -94,7 +94,7 @@ func (d *decision) inside(record *Record) {
 func (d *decision) release(r Record) {
 	if r.Action == Stop {
 		d.do(Forget{})
-		d.say(StayedStopped, fmt.Sprintf("inside its windows again, and left as it is: it was stopped from %d replicas", r.Image.Replicas))
+		d.say(StayedStopped, fmt.Sprintf("left as it is: it was stopped from %d replicas, and only a hand starts it again", r.Image.Replicas))
 		return
 	}
 	goal := r.goal(d.seen.State)
@@ -242,6 +242,6 @@ func (d *decision) sayOutside(r Record) {
 
 func (d *decision) sayEdited(r Record) {
 	if edits := edits(r.Set, d.seen.State); edits != "" {
-		d.say(EditedByHand, "changed by others, and left so: "+edits)
+		d.say(EditedByHand, "changed by others since, so it is left alone and not restored: "+edits)
 	}
 }

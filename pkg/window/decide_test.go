@@ -380,7 +380,7 @@ func TestDecideTellsOfEdits(t *testing.T) {
 	p := Decide(dayRule(t, Scale, 2), &record, seen, noon(t))
 	want := []Condition{
 		{Restored, "restored to 5 replicas, HorizontalPodAutoscaler 3..10"},
-		{EditedByHand, "changed by others, and left so: replicas is 5 and was set to 2"},
+		{EditedByHand, "changed by others since, so it is left alone and not restored: replicas is 5 and was set to 2"},
 	}
 	if diff := cmp.Diff(want, p.Conditions); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)

@@ -143,7 +143,7 @@ func parseZone(field, name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %q is not a time zone of the tz database, as Europe/Berlin: %w", field, name, err)
+		return nil, fmt.Errorf("%s: %q is not a time zone of the tz database, such as Europe/Berlin: %w", field, name, err)
 	}
 	return zone, nil
 }

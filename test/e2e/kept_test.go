@@ -67,7 +67,7 @@ func TestMembersWaitForTheirGroup(t *testing.T) {
 	s.runs("serves")
 	s.create(with(on("members", podFor("early", amount{wholeCards, 1})), taskGroupKey, "late"))
 	s.refusedFor("early", "GangIncomplete")
-	s.group("late", "", v1alpha1Inference())
+	s.group("late", "", inference())
 	s.runs("early")
 	s.verify()
 }

@@ -25,7 +25,7 @@ spec:
 // rebuilding is how the extender runs where nobody has minutes.
 var rebuilding = cluster.Extender{Policy: rebuildPolicy, Linger: linger, Verbosity: 2}
 
-func v1alpha1Inference() v1alpha1.TaskGroupSpec {
+func inference() v1alpha1.TaskGroupSpec {
 	return v1alpha1.TaskGroupSpec{Type: v1alpha1.TaskGroupInference}
 }
 
@@ -35,14 +35,14 @@ func v1alpha1Inference() v1alpha1.TaskGroupSpec {
 func TestRebuild(t *testing.T) {
 	s := begin(t, rebuilding)
 	s.add(cards("rebuild-a", 2), cards("rebuild-b", 2), cards("rebuild-c", 2), cards("rebuild-d", 2), cards("rebuild-e", 2))
-	s.group("chat", "", v1alpha1Inference())
+	s.group("chat", "", inference())
 	member := func(name string) *corev1.Pod {
 		p := with(with(podFor(name, amount{wholeCards, 1}), taskGroupKey, "chat"), taskTypeKey, "inference")
 		return with(p, modelKey, "Model-rebuild")
 	}
-	s.deployment(member("chat"), 6)
+	s.deployment(member("chat"), 9) // with the other one all cards: each node has a member
 	s.create(member("alone"))
-	s.eventually("the service to run", func() error { return s.podsOf("chat", 6) })
+	s.eventually("the service to run", func() error { return s.podsOf("chat", 9) })
 	home := s.runs("alone").Spec.NodeName
 
 	// Its kubelet says that it is not well, and goes on.
@@ -56,6 +56,7 @@ func TestRebuild(t *testing.T) {
 	})
 
 	// And falls silent.
+	s.add(cards("rebuild-f", 2))
 	s.must("lose a node", s.nodes.Lose(s.ctx, home))
 	s.eventually("the members to run elsewhere", func() error {
 		n := 0
@@ -64,8 +65,8 @@ func TestRebuild(t *testing.T) {
 				n++
 			}
 		}
-		if n != 6 {
-			return fmt.Errorf("%d do, want 6", n)
+		if n != 9 {
+			return fmt.Errorf("%d do, want 9", n)
 		}
 		return nil
 	})

@@ -12,8 +12,8 @@
 //     of the very version of the pod that was read: one that has become ready since
 //     stays.
 //   - Of one TaskGroup no more pods are on their way at once than the rules say:
-//     evicted a moment ago, or new and without a node. While replacements find no
-//     place, no more are evicted.
+//     evicted a moment ago, or new and without a node. While a replacement finds no
+//     place, no more are evicted, for 5 minutes: then it counts no more.
 //   - Where more than half of all nodes that there are, or of the TaskGroup's own, are
 //     not ready at once, nobody is evicted from such nodes: it is likelier that the
 //     control plane is cut off than that all of them have died. Kubernetes does

@@ -3,7 +3,6 @@ package rebuild
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -140,7 +139,7 @@ func (c *Controller) lookAtGroups(s *seen) error {
 
 // groupOf names the TaskGroup that the pod is to be a member of; "" for none.
 func groupOf(pod *corev1.Pod) string {
-	name := strings.TrimSpace(pod.Annotations[codec.AnnotationTaskGroup])
+	name := codec.TaskGroup(pod)
 	if name == "" {
 		return ""
 	}

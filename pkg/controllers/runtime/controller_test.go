@@ -133,7 +133,7 @@ func TestWhatIsTold(t *testing.T) {
 		"Job ns/train MaxRuntimeExceeded: suspended, for its pod a has run for its max-runtime of 1h; when it is resumed, the time of its new pods counts anew",
 		"Pod ns/b MaxRuntimeNear: is ended at 2026-11-30T13:30:00Z, after its max-runtime of 1h30m: its Job is suspended then; a pod without a Job is stopped",
 		"Pod ns/b MaxRuntimeExceeded: has run for its max-runtime of 1h30m, until 2026-11-30T13:30:00Z: it is stopped",
-		"Pod ns/c TaskTimeoutExceeded: runs for longer than the default of 2h (defaultTaskTimeout); nothing ends it",
+		"Pod ns/c TaskTimeoutExceeded: runs for longer than the default of 2h (defaultTaskTimeout); nothing ends it: heteroflow.io/max-runtime on a pod says how long it may run",
 	}
 	if diff := cmp.Diff(want, w.told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

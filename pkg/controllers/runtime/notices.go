@@ -8,6 +8,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
@@ -44,7 +45,8 @@ func short(d time.Duration) string {
 	return text
 }
 
-// warn tells that the pod's time is over soon, once of each end.
+// warn tells that the pod's time is over soon, once of each end. Whether it has a Job is
+// not kept in memory.
 func (c *Controller) warn(r *run) {
 	known := c.memory.of(r.pod.UID)
 	if known.warned.Equal(r.end) {
@@ -59,7 +61,7 @@ func (c *Controller) warn(r *run) {
 func (c *Controller) report(r *run) {
 	c.memory.of(r.pod.UID).reported = r.end
 	c.Meter.RuntimeExceeded(metrics.RuntimeReported)
-	c.tellPod(r.pod, ReasonReported, fmt.Sprintf("runs for longer than %s; nothing ends it", r.limited()))
+	c.tellPod(r.pod, ReasonReported, fmt.Sprintf("runs for longer than %s; nothing ends it: %s on a pod says how long it may run", r.limited(), codec.AnnotationMaxRuntime))
 }
 
 // exceed tells that the pod's time is over, and what is done, once of each end.

@@ -2,7 +2,6 @@ package window
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -113,7 +112,7 @@ func (c *Controller) round(ctx context.Context) (wait time.Duration) {
 		c.cursor = name
 		if err := c.handle(ctx, name); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "TaskGroup does not go on", "taskGroup", klog.KRef(name.Namespace, name.Name))
-			if !answered(err) {
+			if !kube.Answered(err) {
 				return least
 			}
 		}
@@ -152,13 +151,6 @@ func (c *Controller) handle(ctx context.Context, name types.NamespacedName) erro
 
 // changed reports whether what was read is not what there is any more.
 func changed(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
-
-// answered reports whether the API server has understood what was asked, and has
-// said no to just that.
-func answered(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) && status.Status().Code < 500 && !apierrors.IsTooManyRequests(err)
-}
 
 // byName orders groups.
 func byName(a, b types.NamespacedName) int {

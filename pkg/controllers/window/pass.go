@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/window"
 )
 
@@ -256,7 +257,7 @@ func (p *pass) fail(ctx context.Context, what string, err error) error {
 		return err
 	}
 	p.letGo(ctx)
-	if answered(err) {
+	if kube.Answered(err) {
 		p.complain(ctx, err)
 	}
 	return err

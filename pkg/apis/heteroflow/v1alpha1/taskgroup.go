@@ -75,8 +75,8 @@ type TaskGroupSpec struct {
 	// +optional
 	ScaleTargetRef *TaskGroupTarget `json:"scaleTargetRef,omitempty"`
 
-	// Windows say when the service is to be awake; of several it is awake in all of
-	// them. Left out: always. At most 50.
+	// Windows say when the service is to be awake: while any of them is open. Left
+	// out: always. At most 50.
 	//
 	// +optional
 	// +listType=atomic
@@ -253,7 +253,9 @@ type TaskGroupRecord struct {
 	Before TaskGroupScaling `json:"before"`
 	// Set is what was, or is being, set.
 	Set TaskGroupScaling `json:"set"`
-	// Phase is how far it has come.
+	// Phase is how far it has come. "Acting": it is being set, or was and is not seen
+	// to stay so yet. "Acted": it was seen so; what differs now was changed by others.
+	// "Restoring": it is being written back.
 	//
 	// +kubebuilder:validation:Enum=Acting;Acted;Restoring
 	Phase string `json:"phase"`
@@ -261,7 +263,7 @@ type TaskGroupRecord struct {
 	//
 	// +optional
 	Tries int32 `json:"tries,omitempty"`
-	// Written is when that was last.
+	// Written is when all of it was written last.
 	//
 	// +optional
 	Written *metav1.Time `json:"written,omitempty"`
@@ -293,7 +295,7 @@ type TaskGroupScaling struct {
 // TaskGroupKept is what a group takes back when it wakes. Until then it is given to
 // those who will have ended by then, and to nobody else.
 type TaskGroupKept struct {
-	// From is when it is taken back.
+	// From is when it is taken back: when the windows open.
 	From metav1.Time `json:"from"`
 	// Members are those who had it.
 	//
