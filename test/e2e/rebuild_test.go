@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,18 +59,7 @@ func TestRebuild(t *testing.T) {
 	// And falls silent.
 	s.add(cards("rebuild-f", 2))
 	s.must("lose a node", s.nodes.Lose(s.ctx, home))
-	s.eventually("the members to run elsewhere", func() error {
-		n := 0
-		for _, p := range s.pods() {
-			if p.Labels["app"] == "chat" && p.Spec.NodeName != home && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
-				n++
-			}
-		}
-		if n != 9 {
-			return fmt.Errorf("%d do, want 9", n)
-		}
-		return nil
-	})
+	s.eventually("the members to run elsewhere", func() error { return s.run(9, "chat", home) })
 	s.eventually("the one without an owner to be told of", func() error { return s.hasEvent("alone", "NotRebuilt", home) })
 	if p := s.pod("alone"); p.DeletionTimestamp != nil {
 		s.Error("it is ended, and nobody makes it anew")
@@ -82,4 +72,29 @@ func TestRebuild(t *testing.T) {
 	}
 	s.check("an event of who is made anew", rebuilt)
 	s.verify()
+
+	// Another one is gone.
+	s.add(cards("rebuild-g", 2))
+	gone := ""
+	for _, p := range s.pods() {
+		if p.Labels["app"] == "chat" && p.Spec.NodeName != home {
+			gone = p.Spec.NodeName
+		}
+	}
+	s.must("take a node away", s.nodes.Vanish(s.ctx, gone))
+	s.eventually("the members to run elsewhere", func() error { return s.run(9, "chat", home, gone) })
+}
+
+// run returns an error unless so many pods of the app run on nodes that are not lost.
+func (s *scene) run(want int, app string, lost ...string) error {
+	n := 0
+	for _, p := range s.pods() {
+		if p.Labels["app"] == app && !slices.Contains(lost, p.Spec.NodeName) && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			n++
+		}
+	}
+	if n != want {
+		return fmt.Errorf("%d do, want %d", n, want)
+	}
+	return nil
 }

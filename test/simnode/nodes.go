@@ -68,6 +68,13 @@ func (n *Nodes) Lose(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
+// Vanish takes the node away with its kubelet. Its pods stay as they are: nobody collects
+// them.
+func (n *Nodes) Vanish(ctx context.Context, name string) error {
+	n.silence(name, true)
+	return n.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+}
+
 // SetCards publishes another inventory.
 func (n *Nodes) SetCards(ctx context.Context, name string, cards []Card) error {
 	return n.Annotate(ctx, name, DevicesAnnotation, encodeDevices(cards))

@@ -57,7 +57,7 @@ func (c *Controller) attend(ctx context.Context, t *turn) error {
 		c.Meter.Rebuilt(metrics.RebuildOvertaken)
 		return nil
 	}
-	if serves(pod) {
+	if !t.loss.gone && serves(pod) { // of a node that is gone nobody takes back that its pods are ready
 		c.Meter.Rebuilt(metrics.RebuildServes)
 		return nil
 	}

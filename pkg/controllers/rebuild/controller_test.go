@@ -36,15 +36,15 @@ func TestLostNodes(t *testing.T) {
 		happens func(*world)
 		want    []string
 	}{
-		"nothing":              {func(*world) {}, nil},
-		"not ready":            {func(w *world) { w.fails("n1") }, []string{"chat-1"}},
-		"says that it is not":  {func(w *world) { w.turn("n1", corev1.ConditionFalse) }, []string{"chat-1"}},
-		"gone":                 {func(w *world) { w.remove("n1") }, []string{"chat-1"}},
-		"never said anything":  {func(w *world) { w.fails("n1"); w.nodes["n1"].Status.Conditions = nil }, []string{"chat-1"}},
-		"the pod serves":       {func(w *world) { w.fails("n1"); w.says(w.pods["ns/chat-1"], true) }, nil},
-		"gone, the pod serves": {func(w *world) { w.remove("n1"); w.says(w.pods["ns/chat-1"], true) }, nil},
-		"another node":         {func(w *world) { w.fails("n5") }, nil},
-		"no service any more":  {func(w *world) { w.fails("n1"); delete(w.groups, "ns/chat") }, nil},
+		"nothing":             {func(*world) {}, nil},
+		"not ready":           {func(w *world) { w.fails("n1") }, []string{"chat-1"}},
+		"says that it is not": {func(w *world) { w.turn("n1", corev1.ConditionFalse) }, []string{"chat-1"}},
+		"gone":                {func(w *world) { w.remove("n1") }, []string{"chat-1"}},
+		"never said anything": {func(w *world) { w.fails("n1"); w.nodes["n1"].Status.Conditions = nil }, []string{"chat-1"}},
+		"the pod serves":      {func(w *world) { w.fails("n1"); w.says(w.pods["ns/chat-1"], true) }, nil},
+		"gone, the pod is still said to be ready": {func(w *world) { w.remove("n1"); w.says(w.pods["ns/chat-1"], true) }, []string{"chat-1"}},
+		"another node":        {func(w *world) { w.fails("n5") }, nil},
+		"no service any more": {func(w *world) { w.fails("n1"); delete(w.groups, "ns/chat") }, nil},
 		"of another namespace": {func(w *world) {
 			w.fails("n1")
 			g := w.groups["ns/chat"]

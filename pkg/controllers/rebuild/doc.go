@@ -8,9 +8,10 @@
 //
 // What is promised:
 //   - Who still serves is never evicted: a pod that is ready by its own condition,
-//     which a kubelet that lives keeps true, however its node looks. The eviction is
-//     of the very version of the pod that was read: one that has become ready since
-//     stays.
+//     which a kubelet that lives keeps true, however its node looks. The eviction is of
+//     the very version of the pod that was read: one that has become ready since stays.
+//     Where the Node object is gone the condition says nothing, as nobody takes it back;
+//     Kubernetes itself deletes such pods by force.
 //   - Of one TaskGroup no more pods are on their way at once than the rules say:
 //     evicted a moment ago, or new and without a node. While a replacement finds no
 //     place, no more are evicted, for 5 minutes: then it counts no more.

@@ -82,10 +82,11 @@ func (h *history) judge(before map[types.UID]bool) {
 		if !lost || h.now.Sub(since) < h.c.Rules.Grace {
 			h.t.Fatalf("%s is evicted from %s, which is lost: %t since %s", name, node, lost, since)
 		}
-		if serves(p) {
+		_, there := h.nodes[node]
+		if there && serves(p) {
 			h.t.Fatalf("%s is evicted, and serves", name)
 		}
-		if _, there := h.nodes[node]; there && h.mostNotReady() {
+		if there && h.mostNotReady() {
 			h.t.Fatalf("%s is evicted though most nodes are not ready", name)
 		}
 		h.went[group] = append(h.went[group], h.now)

@@ -229,6 +229,13 @@ func (w *world) status(name string) v1alpha1.TaskGroupStatus {
 	return v1alpha1.TaskGroupStatus{}
 }
 
+// written returns what has been written so far, in order.
+func (w *world) written() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.writes)
+}
+
 func (w *world) exists(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
