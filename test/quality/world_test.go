@@ -44,7 +44,7 @@ func TestPodsAreThoseOfTheTrace(t *testing.T) {
 			}
 			same := cmp.Options{
 				cmpopts.IgnoreFields(gpu.Ask{}, "Container"), cmpopts.EquateEmpty(),
-				cmpopts.IgnoreFields(gpu.Request{}, "Tenant", "RDMA", "Type"),
+				cmpopts.IgnoreFields(gpu.Request{}, "Tenant", "RDMA", "Type", "Runtime"), // nobody keeps anything there
 			}
 			if diff := cmp.Diff(tc.want, got, same); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
