@@ -20,7 +20,7 @@ metadata: {name: default}
 spec:
   defaultTaskTimeout: 4s
   plugins:
-  - {name: rebuild, args: {grace: 3s, atOnce: 1}}
+  - {name: rebuild, args: {grace: 3s, atOnce: 2}}
 `
 
 // rebuilding is how the extender runs where nobody has minutes.
@@ -31,7 +31,7 @@ func inference() v1alpha1.TaskGroupSpec {
 }
 
 // TestRebuild has nodes of a service fall silent. Its members there are made anew
-// elsewhere, one at a time; those that still serve are left alone, however their node
+// elsewhere, two at a time; those that still serve are left alone, however their node
 // looks; and so is who has no owner.
 func TestRebuild(t *testing.T) {
 	s := begin(t, rebuilding)
