@@ -28,7 +28,6 @@ func (p *program) preemption(cfg config, c clients, counts *metrics.Metrics) *co
 	planner, volumes := &preempt.Planner{}, &kube.Volumes{Client: c.deeds, Now: time.Now}
 	return &controller.Controller{
 		PodLister: p.cluster.Pods(), Preemptions: p.cluster.Preemptions(),
-		Changed: func() <-chan struct{} { return nil }, // a round a second is soon enough
 		Pods:    kube.PodAPI{Client: c.deeds},
 		Plans:   c.kinds.HeteroflowV1alpha1().Preemptions(),
 		Jobs:    kube.JobAPI{Client: c.deeds},

@@ -43,7 +43,7 @@ func Asking(pod *corev1.Pod, s policy.Settings, anywhere func(namespace, claim s
 // still waits, and has found no node.
 func refused(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" || pod.Spec.SchedulerName != SchedulerName || len(pod.Spec.SchedulingGates) > 0 ||
-		pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		pod.DeletionTimestamp != nil || Terminal(pod) {
 		return false
 	}
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {

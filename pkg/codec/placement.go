@@ -17,6 +17,12 @@ import (
 // not ended. Both books go by this function and no other.
 func Active(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !Ended(pod) }
 
+// Terminal reports whether the pod will not run any more. Unlike Ended it says nothing
+// about what still runs.
+func Terminal(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
 // Ended reports whether the pod holds nothing any more. A terminal phase is not
 // enough: pod garbage collection writes Failed onto pods whose node it cannot
 // reach, while their containers run on.

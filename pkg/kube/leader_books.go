@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/pager"
 
 	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
@@ -23,15 +22,13 @@ import (
 // Everybody else's pods come with the watch: they are not fenced either.
 func (b *Books) CatchUp(ctx context.Context, client kubernetes.Interface) error {
 	began, found := b.Now(), 0
-	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	err := eachNewest(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 		o.LabelSelector = codec.BoundByLabel + "=" + codec.BoundByValue
-		return client.CoreV1().Pods("").List(ctx, o) // no resource version: the newest
-	})
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		if pod, ok := o.(*corev1.Pod); ok && codec.Active(pod) && b.adopt(pod, began) {
+		return client.CoreV1().Pods("").List(ctx, o)
+	}, func(pod *corev1.Pod) {
+		if codec.Active(pod) && b.adopt(pod, began) {
 			found++
 		}
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read what is bound: %w", err)

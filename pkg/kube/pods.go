@@ -99,13 +99,7 @@ func (p *Pods) decode(pod *corev1.Pod) engine.Pod {
 		Request: request,
 		Node:    gpu.NodeID(pod.Spec.NodeName),
 		Ours:    codec.Ours(pod),
-		Gone:    pod.DeletionTimestamp != nil || terminal(pod),
+		Gone:    pod.DeletionTimestamp != nil || codec.Terminal(pod),
 		Invalid: invalid,
 	}
-}
-
-// terminal reports whether the pod will not run any more. Unlike codec.Ended it
-// says nothing about what still runs.
-func terminal(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

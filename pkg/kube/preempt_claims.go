@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
@@ -150,17 +149,7 @@ func (c *claims) gone(p *v1alpha1.Preemption) {
 
 // reading has it remembered which preemptions end while a list of them is read: what
 // the list says of those is out of date.
-func (c *claims) reading() (done func()) {
-	over := map[types.UID]bool{}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.over = over
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.over = nil
-	}
-}
+func (c *claims) reading() (done func()) { return noteEnds(&c.mu, &c.over) }
 
 // retry tries again what the ledger has refused.
 func (c *claims) retry() {
@@ -216,15 +205,9 @@ func (c *Cluster) CatchUp(ctx context.Context, client kubernetes.Interface, own 
 		return err
 	}
 	defer c.claims.reading()()
-	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return own.HeteroflowV1alpha1().Preemptions().List(ctx, o) // no resource version: the newest
-	})
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		if p, ok := o.(*v1alpha1.Preemption); ok {
-			c.claims.seen(p)
-		}
-		return nil
-	})
+	err := eachNewest(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return own.HeteroflowV1alpha1().Preemptions().List(ctx, o)
+	}, c.claims.seen)
 	if err != nil {
 		return fmt.Errorf("read what preemptions keep: %w", err)
 	}

@@ -6,12 +6,16 @@ import (
 )
 
 // Rounds has a controller take rounds until ctx ends: one every period, and one when
-// changed is closed, which it is asked for anew before each; never two within pace.
+// changed is closed, which it is asked for anew before each; never two within pace. nil:
+// nothing tells of changes.
 func Rounds(ctx context.Context, period, pace time.Duration, changed func() <-chan struct{}, round func(context.Context)) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
-		news := changed() // before the round, or what comes during it would wait
+		var news <-chan struct{}
+		if changed != nil {
+			news = changed() // before the round, or what comes during it would wait
+		}
 		round(ctx)
 		select {
 		case <-ctx.Done():

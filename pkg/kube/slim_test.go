@@ -52,7 +52,7 @@ type podRead struct {
 func readPod(pod *corev1.Pod) podRead {
 	r := podRead{
 		Placement: codec.Placement(pod), Active: codec.Active(pod), Ended: codec.Ended(pod), Ours: codec.Ours(pod),
-		Over: terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: codec.Grace(pod), Version: pod.ResourceVersion,
+		Over: codec.Terminal(pod), Deleted: pod.DeletionTimestamp != nil, Grace: codec.Grace(pod), Version: pod.ResourceVersion,
 	}
 	r.Epoch, _ = codec.BoundIn(pod)
 	r.Member, r.Inference = codec.TaskGroup(pod), codec.Inference(pod)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/pager"
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
@@ -164,15 +163,9 @@ func (s *services) announce() {
 // told of yet is not announced: the lister does not have it.
 func (s *services) catchUp(ctx context.Context, own versioned.Interface) error {
 	defer s.reading()()
-	list := pager.New(func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		return own.HeteroflowV1alpha1().TaskGroups("").List(ctx, o) // no resource version: the newest
-	})
-	err := list.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
-		if g, ok := o.(*v1alpha1.TaskGroup); ok {
-			s.seen(g, true)
-		}
-		return nil
-	})
+	err := eachNewest(ctx, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return own.HeteroflowV1alpha1().TaskGroups("").List(ctx, o)
+	}, func(g *v1alpha1.TaskGroup) { s.seen(g, true) })
 	if err != nil {
 		return fmt.Errorf("read what services keep: %w", err)
 	}
@@ -181,16 +174,7 @@ func (s *services) catchUp(ctx context.Context, own versioned.Interface) error {
 
 // reading has it remembered which TaskGroups go while a list of them is read: what the
 // list says of those is out of date.
-func (s *services) reading() (done func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.over = map[types.UID]bool{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.over = nil
-	}
-}
+func (s *services) reading() (done func()) { return noteEnds(&s.mu, &s.over) }
 
 // TaskGroups finds TaskGroups in what the cluster has seen.
 func (c *Cluster) TaskGroups() kindlisters.TaskGroupLister {

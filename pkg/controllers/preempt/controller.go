@@ -26,7 +26,7 @@ type Controller struct {
 	// What has been seen of the cluster.
 	PodLister   corelisters.PodLister
 	Preemptions kindlisters.PreemptionLister
-	Changed     func() <-chan struct{} // closed when there is something to look at
+	Changed     func() <-chan struct{} // closed when there is something to look at; nil: a round each second is soon enough
 
 	// What is asked of the API server.
 	Pods  Pods

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/preempt"
 	"heteroflow.io/heteroflow/pkg/tenancy"
@@ -145,7 +146,7 @@ func (r *round) furnish(w *preempt.World) {
 	r.least = tenancy.MostPriority
 	w.Pods, w.Now, w.History, w.Blocked = map[gpu.NodeID][]preempt.Pod{}, r.Now(), history(r.all), blocked(r.all)
 	for _, pod := range r.pods {
-		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Spec.NodeName == "" || codec.Terminal(pod) {
 			continue
 		}
 		bound := r.Codec.Bound(pod)

@@ -166,7 +166,7 @@ func where(pod *corev1.Pod, uid types.UID, node string) whereabouts {
 		return here
 	case pod.Spec.NodeName != "":
 		return elsewhere
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case codec.Terminal(pod):
 		return gone
 	}
 	return waiting

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/preempt"
 )
@@ -76,7 +77,7 @@ func fateOf(pod *corev1.Pod, uid types.UID) fate {
 		return absent
 	case pod.DeletionTimestamp != nil:
 		return ending
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case codec.Terminal(pod):
 		return ended
 	}
 	return alive

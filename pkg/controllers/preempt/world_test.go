@@ -73,8 +73,7 @@ func newWorld() *world {
 func (w *world) leader() *Controller {
 	return &Controller{
 		PodLister: corelisters.NewPodLister(w.seenPods), Preemptions: kindlisters.NewPreemptionLister(w.seenPlans),
-		Changed: func() <-chan struct{} { return nil },
-		Pods:    podServer{w}, Plans: planServer{w}, Jobs: jobServer{w}, Ledger: w, Planner: Planner{w.plan, func(*preempt.World, *preempt.Plan) error { return nil }},
+		Pods: podServer{w}, Plans: planServer{w}, Jobs: jobServer{w}, Ledger: w, Planner: Planner{w.plan, func(*preempt.World, *preempt.Plan) error { return nil }},
 		Codec: Codec{Bound: w.bound, Asking: asking, Manifest: manifest, Allocation: func(p *gpu.Placement) (string, error) { return strconv.Itoa(int(p.CPU)), nil }, Claim: claimOf},
 		Base: func() preempt.World {
 			return preempt.World{Rules: preempt.Rules{Stage: preempt.OfRunning, Bare: true}, Suits: func(_ *preempt.Asker, n gpu.NodeID) bool { return w.cards[n] > 0 }}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
+	"heteroflow.io/heteroflow/pkg/codec"
 	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
@@ -53,7 +54,7 @@ func (c *Controller) attend(ctx context.Context, t *turn) error {
 	if err != nil {
 		return fmt.Errorf("read the pod: %w", err)
 	}
-	if pod.UID != t.pod.UID || pod.DeletionTimestamp != nil || finished(pod) || pod.Spec.NodeName != t.pod.Spec.NodeName || groupOf(pod) != groupOf(t.pod) {
+	if pod.UID != t.pod.UID || pod.DeletionTimestamp != nil || codec.Terminal(pod) || pod.Spec.NodeName != t.pod.Spec.NodeName || groupOf(pod) != groupOf(t.pod) {
 		c.Meter.Rebuilt(metrics.RebuildOvertaken)
 		return nil
 	}

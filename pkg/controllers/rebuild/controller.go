@@ -80,7 +80,7 @@ const (
 // Run has pods replaced until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	defer c.Meter.RebuildHalted(0)
-	return kube.Rounds(ctx, period, pace, func() <-chan struct{} { return nil }, c.round)
+	return kube.Rounds(ctx, period, pace, nil, c.round)
 }
 
 // round looks, decides and applies once.

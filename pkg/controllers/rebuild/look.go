@@ -124,7 +124,7 @@ func (c *Controller) lookAtGroups(s *seen) error {
 		return err
 	}
 	for _, pod := range pods {
-		if g := byName[groupOf(pod)]; g != nil && !finished(pod) {
+		if g := byName[groupOf(pod)]; g != nil && !codec.Terminal(pod) {
 			g.members = append(g.members, pod)
 		}
 	}
@@ -144,8 +144,4 @@ func groupOf(pod *corev1.Pod) string {
 		return ""
 	}
 	return pod.Namespace + "/" + name
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

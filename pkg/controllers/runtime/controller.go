@@ -83,7 +83,7 @@ const (
 
 // Run ends pods until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	return kube.Rounds(ctx, period, pace, func() <-chan struct{} { return nil }, c.round)
+	return kube.Rounds(ctx, period, pace, nil, c.round)
 }
 
 // round looks, decides and applies once.

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"heteroflow.io/heteroflow/pkg/codec"
 )
 
 // run is a pod that runs and may not for ever.
@@ -22,7 +24,7 @@ type run struct {
 // end, or is none of ours to end.
 func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	if pod.Status.StartTime.IsZero() || pod.DeletionTimestamp != nil || finished(pod) || static || !c.Ours(pod) || c.Inference(pod) {
+	if pod.Status.StartTime.IsZero() || pod.DeletionTimestamp != nil || codec.Terminal(pod) || static || !c.Ours(pod) || c.Inference(pod) {
 		return run{}, false
 	}
 	r := run{pod: pod, limit: c.Default, hard: c.Enforced}
@@ -34,10 +36,6 @@ func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 		r.end = first // the default may have been enforced just now: whoever has passed it is warned as well
 	}
 	return r, r.limit > 0
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // act is what is to be done about a pod.
