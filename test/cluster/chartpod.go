@@ -59,10 +59,8 @@ func (p placement) kubeconfig() string { return filepath.Join(p.dir, "kubeconfig
 
 func (c *Cluster) placePod(pod *corev1.Pod) (p placement, err error) {
 	p.dir = filepath.Join(c.dir, pod.Name)
-	for _, address := range []*string{&p.extender, &p.metrics, &p.replicas, &p.admission, &p.secure} {
-		if *address, err = freeAddress(); err != nil {
-			return p, err
-		}
+	if err := chooseAddresses(&p.extender, &p.metrics, &p.replicas, &p.admission, &p.secure); err != nil {
+		return p, err
 	}
 	return p, os.MkdirAll(p.dir, 0o700)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -201,22 +200,8 @@ func (c *Cluster) connect(context.Context) (err error) {
 	return err
 }
 
-func (c *Cluster) choosePorts(context.Context) (err error) {
-	for _, address := range []*string{&c.extenderAddress, &c.metricsAddress, &c.admissionAddress} {
-		if *address, err = freeAddress(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// freeAddress returns a loopback address that was free a moment ago.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+func (c *Cluster) choosePorts(context.Context) error {
+	return chooseAddresses(&c.extenderAddress, &c.metricsAddress, &c.admissionAddress)
 }
 
 // Namespace makes a namespace in which pods can be created: the API server

@@ -28,11 +28,8 @@ const certificates = "heteroflow-scheduler-certs"
 func (c *Cluster) StartReplica(ctx context.Context, name string, e Extender) (*Replica, error) {
 	r := &Replica{name: name}
 	var others string
-	var err error
-	for _, address := range []*string{&r.at.extender, &r.at.metrics, &r.at.admission, &others} {
-		if *address, err = freeAddress(); err != nil {
-			return nil, err
-		}
+	if err := chooseAddresses(&r.at.extender, &r.at.metrics, &r.at.admission, &others); err != nil {
+		return nil, err
 	}
 	args, err := c.extenderArgs(e, r.at)
 	if err != nil {

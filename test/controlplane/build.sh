@@ -9,7 +9,7 @@ set -eu
 
 cd "$(dirname "$0")"
 version=v1.37.2 # of k8s.io/kubernetes in go.mod; without it the server calls itself v0.0.0
-packages=2528   # of a cold build, to show progress against
+packages=2700   # of a cold build, to show progress against
 kept=3          # binaries of other sources stay, so that going back and forth costs nothing
 
 cache=${HETEROFLOW_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/heteroflow}

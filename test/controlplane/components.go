@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -24,6 +26,7 @@ import (
 // the second time.
 
 const (
+	etcdTries    = 3
 	etcdPatience = 30 * time.Second // seen: under 1 s
 	apiPatience  = 2 * time.Minute  // seen: under 5 s
 )
@@ -33,7 +36,18 @@ type etcdServer struct {
 	stop func()
 }
 
-func startEtcd(dir string, fsync bool) (etcdServer, error) {
+// startEtcd tries other ports where one was taken after it was found free.
+func startEtcd(dir string, fsync bool) (server etcdServer, err error) {
+	for range etcdTries {
+		server, err = tryEtcd(dir, fsync)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return server, err
+}
+
+func tryEtcd(dir string, fsync bool) (etcdServer, error) {
 	config, err := etcdConfig(dir, fsync)
 	if err != nil {
 		return etcdServer{}, err
@@ -100,8 +114,9 @@ func apiserverArgs(o options, c credentials, etcd string) []string {
 	}, o.apiserverFlags...)
 }
 
-func runAPIServer(ctx context.Context, args []string) error {
+func runAPIServer(ctx context.Context, l net.Listener, args []string) error {
 	s := apiserveroptions.NewServerRunOptions()
+	s.SecureServing.Listener = l
 	if err := parse("kube-apiserver", s.Flags(), args); err != nil {
 		return err
 	}

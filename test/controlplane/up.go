@@ -67,8 +67,9 @@ type plane struct {
 	say   func(string)
 	fail  context.CancelCauseFunc // ends the whole
 	creds credentials
-	etcd  string   // URL
-	stops []func() // of the parts that run, in the order of their starts
+	etcd  string       // URL
+	api   net.Listener // of kube-apiserver
+	stops []func()     // of the parts that run, in the order of their starts
 }
 
 // up runs the control plane until ctx ends or one of its parts does.
@@ -114,11 +115,12 @@ func (p *plane) prepare(context.Context) (err error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
-	if p.port == 0 {
-		if p.port, err = freePort(); err != nil {
-			return err
-		}
+	// Held from here on: a port that is only known to be free may be taken by
+	// another part, or by any connection, before kube-apiserver listens on it.
+	if p.api, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p.port)); err != nil {
+		return err
 	}
+	p.port = p.api.Addr().(*net.TCPAddr).Port
 	if p.creds, err = writeCredentials(p.dir, p.port); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
@@ -138,7 +140,7 @@ func (p *plane) startEtcd(context.Context) error {
 
 func (p *plane) startAPIServer(ctx context.Context) error {
 	api := start("kube-apiserver", p.fail, func(ctx context.Context) error {
-		return runAPIServer(ctx, apiserverArgs(p.options, p.creds, p.etcd))
+		return runAPIServer(ctx, p.api, apiserverArgs(p.options, p.creds, p.etcd))
 	})
 	p.stops = append(p.stops, api.end)
 	if err := waitReady(ctx, p.creds, p.port); err != nil {
