@@ -284,6 +284,48 @@ func TestTargetChanged(t *testing.T) {
 	w.nothingLeft(t, "chat")
 }
 
+// What was left stopped is said to be so, whoever leads, until somebody gives it replicas.
+func TestStayedStopped(t *testing.T) {
+	stays := "True StayedStopped: left as it is: it was stopped from 7 replicas, and only a hand starts it again"
+	for name, tc := range map[string]struct {
+		edit func(*world)
+		want string
+	}{
+		"nothing":         {func(*world) {}, stays},
+		"other windows":   {func(w *world) { w.group("chat", func(g *v1alpha1.TaskGroup) { g.Spec.Windows[0].To = "23:00" }) }, stays},
+		"no windows":      {func(w *world) { w.group("chat", always) }, stays},
+		"replicas":        {func(w *world) { w.edit("chat", withReplicas(1)) }, "True InWindow: inside its windows"},
+		"nobody's target": {func(w *world) { w.group("chat", always, func(g *v1alpha1.TaskGroup) { g.Spec.ScaleTargetRef = nil }) }, "True AlwaysOpen: nothing closes its windows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nights()["stop"]
+			w := n.begin()
+			c := w.leader()
+			for _, at := range []time.Time{start(), closed(), closed().Add(time.Minute), opened(), opened().Add(time.Minute)} {
+				w.at(c, at)
+			}
+			w.at(w.leader(), w.now().Add(time.Minute))
+			w.nothingLeft(t, "chat")
+			tc.edit(w)
+			c = w.leader()
+			w.run(c, 3*time.Minute)
+			if got := conditionOf(w.status("chat"), v1alpha1.TaskGroupAwake); got != tc.want {
+				t.Errorf("Awake = %s, want %s", got, tc.want)
+			}
+			if n := strings.Count(strings.Join(w.told, "\n"), "Normal StayedStopped"); n != 1 {
+				t.Errorf("told %d times: %v", n, w.told)
+			}
+			w.edit("chat", withReplicas(3))
+			w.run(c, 2*time.Minute)
+			w.edit("chat", withReplicas(0)) // and that is no stop
+			w.run(c, 2*time.Minute)
+			if got := w.status("chat").State; got == "StayedStopped" {
+				t.Error("it is said once more")
+			}
+		})
+	}
+}
+
 // What others change while the service sleeps is theirs: it is reported and left alone,
 // now and when the windows open. The rest is restored.
 func TestEditedByHand(t *testing.T) {
