@@ -32,6 +32,7 @@ type pass struct {
 	target *Target // nil: nothing is asked of one
 	plan   window.Plan
 	begun  bool                     // a step was done
+	part   string                   // why not all is kept that members had, and is yet to be told; ""
 	before v1alpha1.TaskGroupStatus // as it was read
 }
 

@@ -26,7 +26,7 @@ func (w *world) lead(c *Controller) (outlived bool) {
 	return true
 }
 
-// pass goes on to that time of the clock, and has a round there.
+// at goes on to that time of the clock, and has a round there.
 func (w *world) at(c *Controller, at time.Time) {
 	w.mu.Lock()
 	w.clock = at

@@ -19,6 +19,7 @@ import (
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/kube"
+	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/metrics"
 	"heteroflow.io/heteroflow/pkg/window"
 )
@@ -30,7 +31,7 @@ type world struct {
 	mu      sync.Mutex
 	clock   time.Time
 	version int
-	groups  map[string]*v1alpha1.TaskGroup // name -> ; all are in namespace ns
+	groups  map[string]*v1alpha1.TaskGroup // name -> ; they are in namespace ns if nothing else is said
 	targets map[string]*object             // Deployments by name
 	members map[string][]gpu.Placement     // of which group -> those that have a node
 	feeds   map[string]string              // target -> the group of its pods
@@ -38,6 +39,7 @@ type world struct {
 	news    chan struct{}
 
 	inactive bool
+	budget   budget
 	strike   func(at string)        // is called before and after each write
 	refuse   func(at string) error  // an API server that says no
 	meddle   func(at string) string // name of what somebody else changes just before a write; "": nothing
@@ -73,7 +75,8 @@ func (w *world) leader() *Controller {
 		Groups: kindlisters.NewTaskGroupLister(w.seen), Changed: w.changed, Client: groupServer{w}, Targets: targetServer{w},
 		Group:   func(namespace, name string) gpu.GroupID { return gpu.GroupID(namespace + "/" + name) },
 		Members: w.bound, Encode: codec.EncodeClaim, Decode: decodeMember, Inactive: func(string) bool { return w.isInactive() },
-		Tell: w.tell, Meter: w, Now: w.now,
+		Budget: func() ledger.Budget { return &w.budget },
+		Tell:   w.tell, Meter: w, Now: w.now,
 	}
 }
 
@@ -124,7 +127,8 @@ func (w *world) tell(n kube.Notice) {
 func (w *world) bound(id gpu.GroupID) []gpu.Placement {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.members[strings.TrimPrefix(string(id), "ns/")])
+	_, name, _ := strings.Cut(string(id), "/")
+	return slices.Clone(w.members[name])
 }
 
 // group makes a TaskGroup, or edits its spec.
