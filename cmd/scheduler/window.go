@@ -26,7 +26,8 @@ func (p *program) sleeper(c clients, counts *metrics.Metrics) *window.Controller
 			_, closed := directory.Owner(namespace)
 			return closed != ""
 		},
-		Tell: p.events.Tell, Meter: counts, Now: time.Now,
+		Budget: func() ledger.Budget { return p.directory() },
+		Tell:   p.events.Tell, Meter: counts, Now: time.Now,
 	}
 }
 

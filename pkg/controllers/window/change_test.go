@@ -1,16 +1,13 @@
 package window
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/window"
@@ -287,6 +284,48 @@ func TestTargetChanged(t *testing.T) {
 	w.nothingLeft(t, "chat")
 }
 
+// What was left stopped is said to be so, whoever leads, until somebody gives it replicas.
+func TestStayedStopped(t *testing.T) {
+	stays := "True StayedStopped: left as it is: it was stopped from 7 replicas, and only a hand starts it again"
+	for name, tc := range map[string]struct {
+		edit func(*world)
+		want string
+	}{
+		"nothing":         {func(*world) {}, stays},
+		"other windows":   {func(w *world) { w.group("chat", func(g *v1alpha1.TaskGroup) { g.Spec.Windows[0].To = "23:00" }) }, stays},
+		"no windows":      {func(w *world) { w.group("chat", always) }, stays},
+		"replicas":        {func(w *world) { w.edit("chat", withReplicas(1)) }, "True InWindow: inside its windows"},
+		"nobody's target": {func(w *world) { w.group("chat", always, func(g *v1alpha1.TaskGroup) { g.Spec.ScaleTargetRef = nil }) }, "True AlwaysOpen: nothing closes its windows"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := nights()["stop"]
+			w := n.begin()
+			c := w.leader()
+			for _, at := range []time.Time{start(), closed(), closed().Add(time.Minute), opened(), opened().Add(time.Minute)} {
+				w.at(c, at)
+			}
+			w.at(w.leader(), w.now().Add(time.Minute))
+			w.nothingLeft(t, "chat")
+			tc.edit(w)
+			c = w.leader()
+			w.run(c, 3*time.Minute)
+			if got := conditionOf(w.status("chat"), v1alpha1.TaskGroupAwake); got != tc.want {
+				t.Errorf("Awake = %s, want %s", got, tc.want)
+			}
+			if n := strings.Count(strings.Join(w.told, "\n"), "Normal StayedStopped"); n != 1 {
+				t.Errorf("told %d times: %v", n, w.told)
+			}
+			w.edit("chat", withReplicas(3))
+			w.run(c, 2*time.Minute)
+			w.edit("chat", withReplicas(0)) // and that is no stop
+			w.run(c, 2*time.Minute)
+			if got := w.status("chat").State; got == "StayedStopped" {
+				t.Error("it is said once more")
+			}
+		})
+	}
+}
+
 // What others change while the service sleeps is theirs: it is reported and left alone,
 // now and when the windows open. The rest is restored.
 func TestEditedByHand(t *testing.T) {
@@ -313,231 +352,5 @@ func TestEditedByHand(t *testing.T) {
 	w.nothingLeft(t, "chat")
 	if n := strings.Count(strings.Join(w.told, "\n"), "Warning EditedByHand"); n != 1 {
 		t.Errorf("told %d times: %v", n, w.told)
-	}
-}
-
-// Of two groups with one target the older rules; the younger that had got hold of it lets
-// go first, and takes nothing of the night for the day. The older may be seen late.
-func TestTwoGroups(t *testing.T) {
-	w := newWorld()
-	w.target("chat", scaled(7))
-	w.group("old", of("chat"), always)
-	w.group("young", of("chat"), dayNight(v1alpha1.TaskGroupPause))
-	c := w.leader()
-	w.at(c, start())
-	w.at(c, closed())
-	w.expect(t, "chat", scaled(0))
-	w.group("old", scaledTo(2)) // now it has windows
-	w.at(c, w.now().Add(time.Second))
-	for range 3 {
-		w.at(c, w.now().Add(retry))
-	}
-	w.at(c, w.now().Add(period))
-	w.expect(t, "chat", scaled(2))
-	if a := w.status("old").Action; a == nil || a.Before.Replicas != 7 {
-		t.Errorf("the older has the image %+v", a)
-	}
-	young := w.status("young")
-	if undisturbed := conditionOf(young, v1alpha1.TaskGroupUndisturbed); young.Action != nil || !strings.Contains(undisturbed, "TargetTaken: the older TaskGroup ns/old rules") {
-		t.Errorf("the younger: %s, %+v", undisturbed, young.Action)
-	}
-	if young.Next != nil {
-		t.Errorf("the younger promises %+v", young.Next)
-	}
-	w.at(c, opened())
-	w.expect(t, "chat", scaled(7))
-	w.remove("old")
-	w.at(c, opened().Add(time.Second))
-	w.at(c, opened().Add(2*time.Minute))
-	if s := w.status("young"); s.State != "InWindow" {
-		t.Errorf("the younger does not rule: %s", s.State)
-	}
-}
-
-// Two groups of one target that are made at once, by night: whichever has its turn first,
-// the image is the one of the day.
-func TestTwoNewGroups(t *testing.T) {
-	for _, first := range []string{"a", "b"} {
-		w := newWorld()
-		w.target("chat", scaled(7))
-		w.clock = closed()
-		second := map[string]string{"a": "b", "b": "a"}[first]
-		w.group(first, of("chat"), dayNight(v1alpha1.TaskGroupPause))
-		w.group(second, of("chat"), dayNight(v1alpha1.TaskGroupPause))
-		c := w.leader()
-		for range 10 {
-			w.at(c, w.now().Add(retry))
-		}
-		w.expect(t, "chat", scaled(0))
-		if a := w.status(first).Action; a == nil || a.Before.Replicas != 7 || w.status(second).Action != nil {
-			t.Errorf("%s first: %+v, %+v", first, a, w.status(second).Action)
-		}
-		w.at(c, opened())
-		w.expect(t, "chat", scaled(7))
-	}
-}
-
-// Of many groups that name one target only the oldest asks for all of them: whoever makes
-// hundreds has nobody else wait.
-func TestManyGroupsOfOneTarget(t *testing.T) {
-	const many = 100
-	w := newWorld()
-	w.target("chat", scaled(7))
-	for i := range many {
-		w.group(fmt.Sprintf("g%02d", i), of("chat"), dayNight(v1alpha1.TaskGroupPause))
-	}
-	c := w.leader()
-	w.at(c, closed())
-	w.reads = 0
-	w.at(c, w.now().Add(period))
-	if w.reads < 2*many || w.reads > 4*many {
-		t.Errorf("%d reads for %d groups", w.reads, many)
-	}
-	w.expect(t, "chat", scaled(0))
-	for i := range many {
-		name := fmt.Sprintf("g%02d", i)
-		undisturbed := conditionOf(w.status(name), v1alpha1.TaskGroupUndisturbed)
-		if i > 0 && !strings.Contains(undisturbed, "the older TaskGroup ns/g00 rules") {
-			t.Errorf("%s: %s", name, undisturbed)
-		}
-	}
-	w.at(c, opened())
-	w.expect(t, "chat", scaled(7))
-}
-
-// What the API server refuses is in the status and in an event, once; it is tried again,
-// ever more seldom, and done when it is possible.
-func TestRefused(t *testing.T) {
-	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "chat", nil)
-	for _, where := range []string{"read", "replicas"} {
-		t.Run(where, func(t *testing.T) {
-			w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
-			c := w.leader()
-			w.at(c, start())
-			tries := 0
-			w.refuse = func(at string) error {
-				if at != where {
-					return nil
-				}
-				tries++
-				return forbidden
-			}
-			w.at(c, closed())
-			w.run(c, 10*time.Minute)
-			if tries < 10 || tries > 25 {
-				t.Errorf("tried %d times in 10 minutes", tries)
-			}
-			w.expect(t, "chat", scaled(7))
-			if undisturbed := conditionOf(w.status("chat"), v1alpha1.TaskGroupUndisturbed); !strings.HasPrefix(undisturbed, "False StepFailed: ") || !strings.Contains(undisturbed, "forbidden") {
-				t.Errorf("Undisturbed = %s", undisturbed)
-			}
-			if n := strings.Count(strings.Join(w.told, "\n"), "Warning StepFailed"); n != 1 {
-				t.Errorf("told %d times: %v", n, w.told)
-			}
-			w.refuse = func(string) error { return nil }
-			w.run(c, 2*time.Minute)
-			w.expect(t, "chat", scaled(0))
-			if undisturbed := conditionOf(w.status("chat"), v1alpha1.TaskGroupUndisturbed); undisturbed != "True Undisturbed: " {
-				t.Errorf("Undisturbed = %s", undisturbed)
-			}
-		})
-	}
-}
-
-// A new leader does not tell again what the one before has told.
-func TestNewLeaderTellsNothingAgain(t *testing.T) {
-	w, _ := asleep(t, scaled(7))
-	told, writes := len(w.told), len(w.writes)
-	w.at(w.leader(), w.now().Add(time.Second))
-	if len(w.told) != told || len(w.writes) != writes {
-		t.Errorf("told %v, writes %v", w.told[told:], w.writes[writes:])
-	}
-}
-
-// A leader that was stopped in the middle of a pass writes nothing when it goes on: there
-// is another one by then, which has found nothing to be restored.
-func TestStoppedLeader(t *testing.T) {
-	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
-	old, c := w.leader(), w.leader()
-	w.at(old, start())
-	w.at(c, start())
-	w.strike = func(at string) {
-		if at != "after status" {
-			return
-		}
-		w.strike = func(string) {}
-		w.group("chat", always)
-		w.at(c, w.now().Add(15*time.Second))
-		w.nothingLeft(t, "chat")
-	}
-	w.at(old, closed())
-	w.expect(t, "chat", scaled(7))
-	w.nothingLeft(t, "chat")
-}
-
-// A group that has gone while it was its turn is nobody's concern.
-func TestGoneMeanwhile(t *testing.T) {
-	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
-	c := w.leader()
-	w.mu.Lock()
-	delete(w.groups, "chat") // and the cache does not know yet
-	w.mu.Unlock()
-	if !w.lead(c) || len(w.writes) > 0 || len(w.told) > 0 {
-		t.Errorf("writes %v, told %v", w.writes, w.told)
-	}
-}
-
-// A target that goes between what is read and what is written is one that is missing.
-func TestTargetGoesMeanwhile(t *testing.T) {
-	w := (&night{rule: dayNight(v1alpha1.TaskGroupPause), is: scaled(7)}).begin()
-	c := w.leader()
-	w.at(c, start())
-	w.strike = func(at string) {
-		if at == "before replicas" {
-			w.mu.Lock()
-			delete(w.targets, "chat")
-			w.mu.Unlock()
-		}
-	}
-	w.at(c, closed())
-	if s := w.status("chat"); s.State != "TargetMissing" || conditionOf(s, v1alpha1.TaskGroupUndisturbed) != "False TargetMissing: there is no Deployment chat" {
-		t.Errorf("status = %+v", s)
-	}
-	if w.steps["replicas conflict"] != 1 {
-		t.Errorf("steps %v", w.steps)
-	}
-}
-
-// Who has put the target to sleep a moment ago is known, though the cache does not know it
-// yet: nor, perhaps, that it has windows.
-func TestCacheLagsBehind(t *testing.T) {
-	for name, lag := range map[string]func(*v1alpha1.TaskGroup){"the record": func(*v1alpha1.TaskGroup) {}, "the windows": always} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld()
-			w.target("chat", scaled(7))
-			w.group("old", of("chat"), always)
-			w.group("young", of("chat"), dayNight(v1alpha1.TaskGroupPause))
-			stale := w.groups["young"].DeepCopy()
-			lag(stale)
-			c := w.leader()
-			w.at(c, start())
-			w.at(c, closed())
-			w.expect(t, "chat", scaled(0))
-			w.group("old", scaledTo(2))
-			if err := w.seen.Update(stale); err != nil {
-				t.Fatal(err)
-			}
-			w.lead(c)
-			if a := w.status("old").Action; a != nil {
-				t.Errorf("the older takes the night for the day: %+v", a)
-			}
-			for range 4 {
-				w.at(c, w.now().Add(period))
-			}
-			w.expect(t, "chat", scaled(2))
-			if a := w.status("old").Action; a == nil || a.Before.Replicas != 7 {
-				t.Errorf("the older has the image %+v", a)
-			}
-		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	kindlisters "heteroflow.io/heteroflow/pkg/generated/listers/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/gpu"
 	"heteroflow.io/heteroflow/pkg/kube"
+	"heteroflow.io/heteroflow/pkg/ledger"
 	"heteroflow.io/heteroflow/pkg/metrics"
 )
 
@@ -36,6 +37,8 @@ type Controller struct {
 	Decode func(*v1alpha1.TaskGroupMember) (gpu.Placement, error)
 	// Inactive reports whether the tenant of the namespace is inactive.
 	Inactive func(namespace string) bool
+	// Budget is what namespaces may hold, by the quotas in force.
+	Budget func() ledger.Budget
 
 	Tell  func(kube.Notice) // never blocks
 	Meter Meter

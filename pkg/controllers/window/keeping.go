@@ -11,8 +11,8 @@ import (
 	"heteroflow.io/heteroflow/pkg/window"
 )
 
-// kept returns what is kept for the members that come back, as the status has it and as
-// it is.
+// kept returns what is kept for the members that come back, as the status has it and, of
+// one that sleeps, as it is.
 func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding) {
 	old := p.group.Status.Kept
 	had := p.holdings(old)
@@ -29,11 +29,19 @@ func (p *pass) kept(members []gpu.Placement) (*v1alpha1.TaskGroupKept, []holding
 		if !ok || !opening.Opens {
 			return nil, nil
 		}
-		if p.closing() {
+		closing := p.closing()
+		if closing {
 			had = keep(p.holds(members), had, p.record.Image.Replicas)
 		}
 		had = trim(had, members, p.record.Image.Replicas, false)
-		return kept(had, opening.At, p.now), had
+		if closing || old != nil && !old.From.After(p.now) { // or it has not counted since then
+			had = p.affordable(had)
+		}
+		next := kept(had, opening.At, p.now)
+		if next == nil {
+			return nil, nil
+		}
+		return next, had[:len(next.Members)]
 	case old == nil:
 		return nil, nil
 	}
@@ -95,15 +103,24 @@ func (p *pass) holds(members []gpu.Placement) []holding {
 }
 
 // holdings returns what is kept, as far as it can be read.
-func (p *pass) holdings(k *v1alpha1.TaskGroupKept) []holding {
+func (c *Controller) holdings(k *v1alpha1.TaskGroupKept) []holding {
 	if k == nil {
 		return nil
 	}
 	var all []holding
 	for i := range k.Members {
-		if placement, err := p.Decode(&k.Members[i]); err == nil {
+		if placement, err := c.Decode(&k.Members[i]); err == nil {
 			all = append(all, holding{k.Members[i], placement})
 		}
 	}
 	return all
+}
+
+// spending is what members with what is kept would be charged for.
+func (c *Controller) spending(k *v1alpha1.TaskGroupKept) (sum gpu.Spending) {
+	all := c.holdings(k)
+	for i := range all {
+		sum = sum.Plus(all[i].placement.Spending())
+	}
+	return sum
 }

@@ -30,6 +30,14 @@ type holding struct {
 // devices is how many cards are held, a slice counting as one.
 func devices(p *gpu.Placement) int64 { return p.Spending().Sum(gpu.Devices) }
 
+// count is how many cards are held by all of them.
+func count(all []holding) (sum int64) {
+	for i := range all {
+		sum += devices(&all[i].placement)
+	}
+	return sum
+}
+
 // presence is where members are.
 type presence struct {
 	pods  map[gpu.PodID]bool
@@ -116,6 +124,7 @@ func trim(kept []holding, members []gpu.Placement, most int32, back bool) []hold
 }
 
 // kept is what the status says of it; nil where nothing is kept, or was kept long enough.
+// It orders all, and says as much of the first of them as there is room for.
 func kept(all []holding, from, now time.Time) *v1alpha1.TaskGroupKept {
 	if len(all) == 0 || now.Sub(from) >= patience {
 		return nil

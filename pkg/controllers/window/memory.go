@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/gpu"
 )
 
 // memory is what is known of groups beside what the API server has. All of it can be
@@ -23,9 +24,18 @@ type known struct {
 	at, due    time.Time                  // when that was, and when it is to be looked at again
 	spec       *spec                      // as it was read; nil: not yet
 	targets    []v1alpha1.TaskGroupTarget // that it has something to do with, as was last read or written
+	kept       *v1alpha1.TaskGroupKept    // as was last read, or may have been written
+	worth      worth
 	told       map[string]bool
 	failures   int    // how often in a row it could not be dealt with
 	failure    string // that was told last
+}
+
+// worth is what members would be charged for that had what is kept: it takes a while to
+// read.
+type worth struct {
+	kept     *v1alpha1.TaskGroupKept // never edited
+	spending gpu.Spending
 }
 
 // of returns what is known of the group.
@@ -92,9 +102,10 @@ func (k *known) backoff() time.Duration {
 	return min(retry<<min(k.failures, 8), period)
 }
 
-// note notes with which targets the group has something to do. The cache may come to know
-// it later.
+// note notes with which targets the group has something to do, and what it keeps. The
+// cache may come to know it later.
 func (k *known) note(g *v1alpha1.TaskGroup) {
+	k.kept = g.Status.Kept
 	k.targets = k.targets[:0]
 	if r := g.Status.Action; r != nil {
 		k.targets = append(k.targets, r.Target)
@@ -102,6 +113,37 @@ func (k *known) note(g *v1alpha1.TaskGroup) {
 	if r := g.Spec.ScaleTargetRef; r != nil {
 		k.targets = append(k.targets, *r)
 	}
+}
+
+// mayKeep notes what may have been written, since nobody has said that it was not. Where
+// something counted before, that goes on to count: it is not less.
+func (k *known) mayKeep(kept *v1alpha1.TaskGroupKept, now time.Time) {
+	if counts(kept, now) && !counts(k.kept, now) {
+		k.kept = kept
+	}
+}
+
+// counts reports whether something is kept for later: once its windows are open, members
+// are charged as they come.
+func counts(kept *v1alpha1.TaskGroupKept, now time.Time) bool {
+	return kept != nil && kept.From.After(now)
+}
+
+// keeps returns what counts as kept for the group, by what was last read or written of it
+// and only else by what the cache has, which may not know yet.
+func (m *memory) keeps(g *v1alpha1.TaskGroup, now time.Time, spending func(*v1alpha1.TaskGroupKept) gpu.Spending) gpu.Spending {
+	k := m.of(types.NamespacedName{Namespace: g.Namespace, Name: g.Name})
+	kept := g.Status.Kept
+	if k.uid != "" {
+		kept = k.kept
+	}
+	if !counts(kept, now) {
+		return nil
+	}
+	if k.worth.kept != kept {
+		k.worth = worth{kept, spending(kept)}
+	}
+	return k.worth.spending
 }
 
 // about reports whether the group has something to do with the target.

@@ -21,9 +21,7 @@ func (p *pass) change(members []gpu.Placement, kept []holding) *v1alpha1.TaskGro
 	c := change{at: t.At, opens: t.Opens, forGood: rule.Action == window.Stop}
 	out := &v1alpha1.TaskGroupChange{At: metav1.NewTime(t.At), Opens: t.Opens}
 	if c.opens {
-		for i := range kept {
-			c.cards += devices(&kept[i].placement)
-		}
+		c.cards = count(kept)
 		c.forGood = c.forGood && p.record != nil
 	} else {
 		out.Replicas, c.cards = rule.Replicas, freed(members, rule.Replicas)

@@ -84,8 +84,12 @@ func TestNight(t *testing.T) {
 			check("when it opens", tc.after)
 			live(5 * time.Minute)
 			check("by day again", tc.after)
-			if s := w.status("chat"); s.Action != nil || s.Kept != nil || s.State != "InWindow" {
-				t.Errorf("status = %+v", s)
+			state := "InWindow"
+			if tc.after.Replicas == 0 {
+				state = "StayedStopped"
+			}
+			if s := w.status("chat"); s.Action != nil || s.Kept != nil || s.State != state {
+				t.Errorf("status = %+v, want %s", s, state)
 			}
 			if g := w.groups["chat"]; len(g.Finalizers) != 0 {
 				t.Errorf("finalizers = %v", g.Finalizers)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -30,6 +32,7 @@ type pass struct {
 	target *Target // nil: nothing is asked of one
 	plan   window.Plan
 	begun  bool                     // a step was done
+	part   string                   // why not all is kept that members had, and is yet to be told; ""
 	before v1alpha1.TaskGroupStatus // as it was read
 }
 
@@ -88,7 +91,7 @@ func (p *pass) aim() (*v1alpha1.TaskGroupTarget, window.Rule) {
 	switch rule := p.rule(); {
 	case p.leaving():
 		return &p.group.Status.Action.Target, window.Rule{}
-	case p.deleting(), rule.Schedule.Always() && p.record == nil && p.group.Status.Kept == nil:
+	case p.deleting(), rule.Schedule.Always() && p.record == nil && p.group.Status.Kept == nil && p.stayed() == nil:
 		return nil, window.Rule{}
 	default:
 		return p.group.Spec.ScaleTargetRef, rule
@@ -118,7 +121,21 @@ func (p *pass) decide(ctx context.Context) error {
 	if p.leaving() && seen.Target == "" {
 		p.plan.Steps = []window.Step{window.Forget{}} // there is nothing to be restored
 	}
+	awake := &p.plan.Conditions[0]
+	if said := p.stayed(); said != nil && p.target.State.Replicas == 0 && (awake.Reason == window.InWindow || awake.Reason == window.AlwaysOpen) {
+		*awake = window.Condition{Reason: window.StayedStopped, Message: said.Message}
+	}
 	return nil
+}
+
+// stayed is the condition that says that the service was left stopped; nil if none does.
+// Nothing else is remembered of it, so that is said for as long as it has no replicas.
+func (p *pass) stayed() *metav1.Condition {
+	said := meta.FindStatusCondition(p.before.Conditions, v1alpha1.TaskGroupAwake)
+	if said == nil || said.Reason != string(window.StayedStopped) {
+		return nil
+	}
+	return said
 }
 
 // contest finds out who else has something to do with the target. The others are read

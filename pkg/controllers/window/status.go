@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
+	"heteroflow.io/heteroflow/pkg/kube"
 	"heteroflow.io/heteroflow/pkg/window"
 )
 
@@ -26,6 +27,8 @@ const (
 	ReasonSeveralAutoscalers = "SeveralAutoscalers"
 	// ReasonStepFailed: the API server refuses what is to be read or written.
 	ReasonStepFailed = "StepFailed"
+	// ReasonKeptInPart: of what the members had not all is kept, by a quota.
+	ReasonKeptInPart = "KeptInPart"
 )
 
 // troubles are the reasons of which the condition Undisturbed tells.
@@ -128,6 +131,9 @@ func (p *pass) write(ctx context.Context, s v1alpha1.TaskGroupStatus) error {
 	next.Status = s
 	g, err := p.Client.UpdateStatus(ctx, &next)
 	if err != nil {
+		if !kube.Answered(err) {
+			p.known.mayKeep(s.Kept, p.now)
+		}
 		return err
 	}
 	p.have(g)

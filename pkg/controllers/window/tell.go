@@ -24,6 +24,10 @@ func (p *pass) tell() {
 		all = append(all, *t)
 	}
 	p.news(all)
+	if p.part != "" {
+		p.Tell(kube.Notice{About: kube.TaskGroupSubject(p.group), Warning: true, Reason: ReasonKeptInPart, Key: p.part, Text: p.part})
+		p.part = ""
+	}
 }
 
 // news tells those of them that are news. That nothing is done is none.
