@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,37 @@ func TestKeptCards(t *testing.T) {
 	s.check("who would stay", s.waits("long"))
 	s.check("who would stay", s.waits("ever"))
 	s.verify()
+}
+
+// TestKeptWithinTheQuota: what the services of a tenant keep together, while they sleep,
+// is no more than it may have at once. So waking one after the other gets it no more.
+func TestKeptWithinTheQuota(t *testing.T) {
+	s := begin(t, defaults)
+	blue, red := s.in("blue"), s.in("red")
+	s.tenant("blue", limitedTo(3, claiming(nil, blue)))
+	s.add(cards("kept", 5))
+	for _, name := range []string{"first", "second"} {
+		blue.offers(name, "kept", 2, pausing(always()))
+		blue.opens(name, shut())
+		s.eventually("the service to sleep", func() error { return blue.serves(name, 0) })
+	}
+	s.eventually("the second to be told", func() error { return blue.hasEvent("second", "KeptInPart", "1 of 2 cards") })
+	if blue.hasEvent("first", "KeptInPart", "") == nil {
+		t.Error("the first, which is within the quota, is told that it is not")
+	}
+
+	for _, name := range []string{"a", "b", "c"} {
+		red.create(with(on("kept", podFor(name, amount{wholeCards, 1})), taskTypeKey, "inference"))
+	}
+	s.eventually("two to run", func() error {
+		if bound, _ := s.boundIn(red); len(bound) != 2 {
+			return fmt.Errorf("%d run", len(bound))
+		}
+		return nil
+	})
+	_, waiting := s.boundIn(red)
+	red.refusedFor(waiting[0].Name, "HeldForOther")
+	s.keepTo(2, red)
 }
 
 // TestMembersWaitForTheirGroup: a pod of a group that is not there yet waits, and runs
