@@ -76,7 +76,8 @@ func (p *presence) claims(h *holding) int {
 }
 
 // keep returns what the members hold, and what was kept for those who have not come back
-// since the windows closed last; so many at most.
+// since the windows closed last: of most replicas, and of all who are there while an update
+// has them be more. Which of them come back trim says once they have left.
 func keep(holds, old []holding, most int32) []holding {
 	there := newPresence()
 	var kept []holding
@@ -86,27 +87,29 @@ func keep(holds, old []holding, most int32) []holding {
 			kept = append(kept, holds[i])
 		}
 	}
+	present := len(kept)
 	for i := range old {
 		if there.claims(&old[i]) < 2 {
 			kept = append(kept, old[i])
 		}
 	}
-	return kept[:min(len(kept), max(int(most), 0))]
+	return kept[:min(len(kept), max(int(most), present))]
 }
 
 // trim returns what is still to be kept for those of most replicas who are not among the
 // members. Those go first whose cards a member has, and then those on whose nodes one is.
-// Members who have not left yet leave what they have to themselves; once the others come
-// back, they have it and it is kept no more.
+// Members who have not left yet leave what they have to themselves, however many they are;
+// once the others come back, they have it and it is kept no more.
 func trim(kept []holding, members []gpu.Placement, most int32, back bool) []holding {
 	owns := map[gpu.PodID]bool{} // those who have not left
 	for i := range kept {
 		owns[gpu.PodID(kept[i].member.UID)] = !back
 	}
-	came, stayed, room := newPresence(), newPresence(), int(most)
+	came, stayed, room, stay := newPresence(), newPresence(), int(most), 0
 	for i := range members {
 		if owns[members[i].Pod] {
 			stayed.add(&members[i])
+			stay++
 			continue
 		}
 		came.add(&members[i])
@@ -120,7 +123,7 @@ func trim(kept []holding, members []gpu.Placement, most int32, back bool) []hold
 	}
 	order := slices.Clone(kept)
 	slices.SortStableFunc(order, func(a, b holding) int { return cmp.Compare(rank(a), rank(b)) })
-	return order[:min(len(order), max(room, 0))]
+	return order[:min(len(order), max(room, stay))]
 }
 
 // kept is what the status says of it; nil where nothing is kept, or was kept long enough.

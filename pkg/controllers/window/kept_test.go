@@ -50,6 +50,9 @@ func TestTrim(t *testing.T) {
 		"asleep, one is still there":          {all, []gpu.Placement{c.placement}, 3, false, []string{"a", "b", "c"}},
 		"asleep, one started by hand":         {all, []gpu.Placement{placed("x", "n0", "2")}, 3, false, []string{"a", "c"}},
 		"asleep, and beside one that stays":   {all, []gpu.Placement{c.placement, placed("x", "n1", "1")}, 3, false, []string{"a", "c"}},
+		"asleep, in the middle of an update":  {all, []gpu.Placement{a.placement, b.placement, c.placement}, 2, false, []string{"a", "b", "c"}},
+		"asleep, one more has left than came": {all, []gpu.Placement{c.placement}, 2, false, []string{"a", "c"}},
+		"asleep, as many have left":           {all, nil, 2, false, []string{"a", "b"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +81,8 @@ func TestKeep(t *testing.T) {
 		want       []string
 	}{
 		"what members have":                   {[]holding{a, b}, nil, 2, []string{"a", "b"}},
-		"no more than there were replicas":    {[]holding{a, b}, nil, 1, []string{"a"}},
+		"all who are there, of fewer":         {[]holding{a, b}, nil, 1, []string{"a", "b"}},
+		"no more than there were replicas":    {[]holding{a}, []holding{b}, 1, []string{"a"}},
 		"nothing of who has no card":          {[]holding{bare, a}, nil, 2, []string{"a"}},
 		"what is kept of the last time":       {[]holding{a}, []holding{b}, 2, []string{"a", "b"}},
 		"not the cards that a member has now": {[]holding{hold("x", "n0", "2")}, []holding{b}, 2, []string{"x"}},
