@@ -194,6 +194,10 @@ func TestSchedule(t *testing.T) {
 			windows: []Window{{Start: "0 12 29 2 *", End: "0 0 29 2 *"}},
 			at:      "2026-06-05 12:00", open: true, want: []string{"never"},
 		},
+		"cron: open since the last 29 February, seven years ago": {
+			windows: []Window{{Start: "0 12 29 2 *", End: "0 0 29 2 *"}},
+			at:      "2103-06-05 12:00", open: true, want: []string{"closes Fri 02-29 00:00 +0000"},
+		},
 		"days, on the last of a leap year": {
 			windows: []Window{{From: "08:00", To: "20:00", TimeZone: berlin}}, zone: berlin,
 			at:   "2040-12-31 00:00",

@@ -51,7 +51,8 @@ func TestMoments(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			first, last := moments(utc(t, tc.wall), zone(t, tc.zone))
+			c := wallClock{zone: zone(t, tc.zone)}
+			first, last := c.moments(utc(t, tc.wall))
 			if !first.Equal(utc(t, tc.first)) || !last.Equal(utc(t, tc.last)) {
 				t.Errorf("moments = %s, %s; want %s, %s", first, last, tc.first, tc.last)
 			}
