@@ -92,10 +92,10 @@ func shoot(start time.Time, days int, zone *time.Location) film {
 	return f
 }
 
-// around is the minutes in which the clock may show wall: none is two days from UTC.
+// around is the minutes in which the clock may show wall: none of the zones is a day from UTC.
 func (f film) around(wall int) (from, to int) {
 	m := wall - minutes(f.start)
-	return max(m-2*dayMinutes, 0), min(m+2*dayMinutes, len(f.shows)-1)
+	return max(m-dayMinutes, 0), min(m+dayMinutes, len(f.shows)-1)
 }
 
 // opens is the first minute in which the clock has come to wall, or past it.
