@@ -22,10 +22,12 @@ var zoneNames = []string{
 // hands is a window as a test can say it: times of the clock at which it opens and closes.
 type hands struct {
 	window Window
-	// edges returns when it opens and when it closes on a weekday, in minutes of the clock;
+	// edges returns when it opens and when it closes on a day, in minutes of the clock;
 	// those past 24:00 are on the day after.
-	edges func(day time.Weekday) (opens, closes []int)
+	edges func(day time.Time) (opens, closes []int)
 	cron  bool
+	// since says whether it is open at a time of the clock; nil: no, and it will not matter.
+	since func(wall time.Time) bool
 }
 
 func drawDays(t *rapid.T) []string {
@@ -46,8 +48,8 @@ func drawDaily(t *rapid.T) hands {
 	if to <= from {
 		end += dayMinutes
 	}
-	return hands{window: Window{Days: days, From: clock(from), To: clock(to)}, edges: func(day time.Weekday) (o, c []int) {
-		if !slices.Contains(days, weekdayNames[day]) {
+	return hands{window: Window{Days: days, From: clock(from), To: clock(to)}, edges: func(day time.Time) (o, c []int) {
+		if !slices.Contains(days, weekdayNames[day.Weekday()]) {
 			return nil, nil
 		}
 		return []int{from}, []int{end}
@@ -59,13 +61,13 @@ func drawCron(t *rapid.T) hands {
 	text := func(minute int, days []string) string {
 		return fmt.Sprintf("%d %d * * %s", minute%60, minute/60, strings.ToLower(strings.Join(days, ",")))
 	}
-	on := func(days []string, day time.Weekday, minute int) []int {
-		if slices.Contains(days, weekdayNames[day]) {
+	on := func(days []string, day time.Time, minute int) []int {
+		if slices.Contains(days, weekdayNames[day.Weekday()]) {
 			return []int{minute}
 		}
 		return nil
 	}
-	return hands{cron: true, window: Window{Start: text(start, startDays), End: text(end, endDays)}, edges: func(day time.Weekday) (o, c []int) {
+	return hands{cron: true, window: Window{Start: text(start, startDays), End: text(end, endDays)}, edges: func(day time.Time) (o, c []int) {
 		return on(startDays, day, start), on(endDays, day, end)
 	}}
 }
@@ -90,10 +92,10 @@ func shoot(start time.Time, days int, zone *time.Location) film {
 	return f
 }
 
-// around is the minutes in which the clock may show wall: none is two days from UTC.
+// around is the minutes in which the clock may show wall: none of the zones is a day from UTC.
 func (f film) around(wall int) (from, to int) {
 	m := wall - minutes(f.start)
-	return max(m-2*dayMinutes, 0), min(m+2*dayMinutes, len(f.shows)-1)
+	return max(m-dayMinutes, 0), min(m+dayMinutes, len(f.shows)-1)
 }
 
 // opens is the first minute in which the clock has come to wall, or past it.
@@ -124,7 +126,7 @@ func (f film) open(h hands) []bool {
 	turn := map[int]bool{} // of a cron pair: minute -> whether it opens
 	last := f.start.AddDate(0, 0, len(f.shows)/dayMinutes-4)
 	for day := f.start.AddDate(0, 0, 1); day.Before(last); day = day.AddDate(0, 0, 1) { // it begins with a midnight
-		o, c := h.edges(day.Weekday())
+		o, c := h.edges(day)
 		at := func(minute int) int { return minutes(day) + minute }
 		if !h.cron && len(o) == 1 {
 			for m := f.opens(at(o[0])); m < f.closes(at(c[0])); m++ {
@@ -142,7 +144,7 @@ func (f film) open(h hands) []bool {
 		}
 	}
 	if h.cron {
-		is := false
+		is := h.since != nil && h.since(f.start.AddDate(0, 0, 1))
 		for m := range open {
 			if to, turns := turn[m]; turns {
 				is = to
@@ -172,7 +174,7 @@ func TestNextIsTheFirstChange(t *testing.T) {
 		open := make([]bool, len(f.shows))
 		var windows []Window
 		for range rapid.IntRange(1, 4).Draw(t, "windows") {
-			h := rapid.OneOf(rapid.Custom(drawDaily), rapid.Custom(drawCron)).Draw(t, "window")
+			h := rapid.OneOf(rapid.Custom(drawDaily), rapid.Custom(drawCron), rapid.Custom(drawPair)).Draw(t, "window")
 			h.window.TimeZone = name
 			windows = append(windows, h.window)
 			for m, o := range f.open(h) {
@@ -198,6 +200,7 @@ func TestNextIsTheFirstChange(t *testing.T) {
 				change++
 			}
 			if change == end {
+				stays(t, s, minute(m), next, ok)
 				if ok && next.At.Before(minute(end)) {
 					t.Fatalf("%v: Next(%s) = %v, and nothing changes until %s", windows, minute(m).In(zone), next, minute(end).In(zone))
 				}
@@ -209,4 +212,21 @@ func TestNextIsTheFirstChange(t *testing.T) {
 			m = change
 		}
 	})
+}
+
+// stays checks that what comes after all that was filmed comes no sooner.
+func stays(t *rapid.T, s Schedule, at time.Time, next Transition, ok bool) {
+	end := at.AddDate(0, 0, 400)
+	if ok {
+		end = next.At
+		if s.Open(end) != next.Opens {
+			t.Fatalf("Next(%s) = %v, and Open is %v then", at, next, !next.Opens)
+		}
+	}
+	for range 50 {
+		between := at.Add(time.Duration(rapid.Int64Range(0, int64(end.Sub(at))-1).Draw(t, "between")))
+		if s.Open(between) != s.Open(at) {
+			t.Fatalf("Next(%s) = %v, %v, and Open changes before %s", at, next, ok, between)
+		}
+	}
 }

@@ -12,16 +12,13 @@ type Schedule struct {
 
 // part is one or more windows.
 type part interface {
-	// openings returns when it is open, as far as that meets from to to, in any order.
-	// Where one ends after to it may end later still.
-	openings(from, to time.Time) []opening
+	// openings returns what returns when it is open, one opening after the other: those
+	// that end after from and begin by to. One that ends after to may end later still.
+	openings(from, to time.Time) func() (o opening, ok bool)
 }
 
 // opening is a time for which a window is open: at is in it, until is not.
 type opening struct{ at, until time.Time }
-
-// meets says whether the opening has a moment of from to to, or adjoins it.
-func (o opening) meets(from, to time.Time) bool { return !o.at.After(to) && !o.until.Before(from) }
 
 // Transition is a moment at which a schedule opens or closes.
 type Transition struct {
@@ -39,10 +36,8 @@ func (s Schedule) Open(at time.Time) bool {
 		return true
 	}
 	for _, p := range s.parts {
-		for _, o := range p.openings(at, at) {
-			if !at.Before(o.at) && at.Before(o.until) {
-				return true
-			}
+		if _, open := p.openings(at, at)(); open {
+			return true
 		}
 	}
 	return false
@@ -53,48 +48,43 @@ func (s Schedule) Open(at time.Time) bool {
 // one of them has changed its clocks and the other has not. ok is false if nothing
 // changes in that time.
 func (s Schedule) Next(at time.Time) (next Transition, ok bool) {
-	if s.Always() {
+	to := at.Add(400 * 24 * time.Hour)
+	var walks []*walk
+	for _, p := range s.parts {
+		walks = put(walks, &walk{pull: p.openings(at, to)})
+	}
+	closes := at // until then it is open, as far as is known
+	for len(walks) > 0 && !walks[0].next.at.After(closes) && !closes.After(to) {
+		w := walks[0]
+		if w.next.until.After(closes) {
+			closes = w.next.until
+		}
+		walks = put(slices.Delete(walks, 0, 1), w)
+	}
+	switch {
+	case closes.After(to):
+		return Transition{}, false
+	case closes.After(at):
+		return Transition{At: closes}, true
+	case len(walks) == 0:
 		return Transition{}, false
 	}
-	open := s.Open(at)
-	for _, days := range []time.Duration{16, 80, 400} { // mostly the first of them says it
-		if t, found := s.change(open, at, at.Add(days*24*time.Hour)); found {
-			return Transition{At: t, Opens: !open}, true
-		}
-	}
-	return Transition{}, false
+	return Transition{At: walks[0].next.at, Opens: true}, true
 }
 
-// change returns the first moment after at, and not after to, that ends the state of at.
-func (s Schedule) change(open bool, at, to time.Time) (time.Time, bool) {
-	for _, o := range s.merged(at, to) {
-		switch {
-		case open && o.until.After(at):
-			return o.until, !o.until.After(to)
-		case !open && o.at.After(at):
-			return o.at, true
-		}
-	}
-	return time.Time{}, false
+// walk goes through the openings of a part.
+type walk struct {
+	pull func() (opening, bool)
+	next opening // that was pulled last
 }
 
-// merged returns the openings of all windows, in order, those that overlap or adjoin as
-// one.
-func (s Schedule) merged(from, to time.Time) []opening {
-	var all []opening
-	for _, p := range s.parts {
-		all = append(all, p.openings(from, to)...)
+// put pulls what is next of w, and puts w among the walks, which are in the order in which
+// they open. Where there is no more it leaves it out.
+func put(walks []*walk, w *walk) []*walk {
+	var ok bool
+	if w.next, ok = w.pull(); !ok {
+		return walks
 	}
-	slices.SortFunc(all, func(a, b opening) int { return a.at.Compare(b.at) })
-	merged := all[:0]
-	for _, o := range all {
-		if n := len(merged); n > 0 && !o.at.After(merged[n-1].until) {
-			if o.until.After(merged[n-1].until) {
-				merged[n-1].until = o.until
-			}
-			continue
-		}
-		merged = append(merged, o)
-	}
-	return merged
+	i, _ := slices.BinarySearchFunc(walks, w, func(a, b *walk) int { return a.next.at.Compare(b.next.at) })
+	return slices.Insert(walks, i, w)
 }

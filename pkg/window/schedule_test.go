@@ -194,6 +194,15 @@ func TestSchedule(t *testing.T) {
 			windows: []Window{{Start: "0 12 29 2 *", End: "0 0 29 2 *"}},
 			at:      "2026-06-05 12:00", open: true, want: []string{"never"},
 		},
+		"cron: open since the last 29 February, seven years ago": {
+			windows: []Window{{Start: "0 12 29 2 *", End: "0 0 29 2 *"}},
+			at:      "2103-06-05 12:00", open: true, want: []string{"closes Fri 02-29 00:00 +0000"},
+		},
+		"days, on the last of a leap year": {
+			windows: []Window{{From: "08:00", To: "20:00", TimeZone: berlin}}, zone: berlin,
+			at:   "2040-12-31 00:00",
+			want: []string{"opens Mon 12-31 08:00 +0100", "closes Mon 12-31 20:00 +0100", "opens Tue 01-01 08:00 +0100"},
+		},
 		"cron: open where both come at once": {
 			windows: []Window{{Start: "0 8 * * *", End: "0 8 * * *"}},
 			at:      "2026-06-05 08:00", open: true, want: []string{"never"},

@@ -8,34 +8,55 @@ import "time"
 // farthest is more than any clock has ever been from UTC.
 const farthest = 26 * time.Hour
 
-// shown is what a clock in the zone shows.
-func shown(at time.Time, zone *time.Location) time.Time {
-	_, offset := at.In(zone).Zone()
-	return at.UTC().Add(time.Duration(offset) * time.Second)
+// wallClock is one on the wall of a zone. Who asks it for one time after another is mostly
+// in one period, so it keeps the last: the tz database takes a hundred times as long.
+type wallClock struct {
+	zone       *time.Location
+	start, end time.Time     // of a period in which it is so far from UTC, in UTC
+	offset     time.Duration // east of UTC
 }
 
-// moments returns when a clock in the zone shows wall, for the first and for the last
-// time. If it skips wall, both are when the skip ends.
-func moments(wall time.Time, zone *time.Location) (first, last time.Time) {
+// seek goes to the period of at.
+func (c *wallClock) seek(at time.Time) {
+	if !at.Before(c.start) && at.Before(c.end) {
+		return
+	}
+	start, end := at.In(c.zone).ZoneBounds()
+	switch {
+	case end.IsZero():
+		end = at.AddDate(1000, 0, 0)
+	case !end.After(at): // golang/go#81583: by a rule, a leap year lacks its last day
+		end = at.Truncate(24 * time.Hour).Add(24 * time.Hour)
+	}
+	_, offset := at.In(c.zone).Zone()
+	c.start, c.end, c.offset = start.UTC(), end.UTC(), time.Duration(offset)*time.Second
+}
+
+// shown is what the clock shows.
+func (c *wallClock) shown(at time.Time) time.Time {
+	c.seek(at)
+	return at.UTC().Add(c.offset)
+}
+
+// moments returns when the clock shows wall, for the first and for the last time. If it
+// skips wall, both are when the skip ends.
+func (c *wallClock) moments(wall time.Time) (first, last time.Time) {
 	var skipped time.Time
-	for at := wall.Add(-farthest); ; {
-		start, end := at.In(zone).ZoneBounds()
-		_, offset := at.In(zone).Zone()
-		moment := wall.Add(-time.Duration(offset) * time.Second)
-		early := !start.IsZero() && moment.Before(start)
-		late := !end.IsZero() && !moment.Before(end)
+	for at := wall.Add(-farthest); ; at = c.end {
+		c.seek(at)
+		moment := wall.Add(-c.offset)
+		early, late := moment.Before(c.start), !moment.Before(c.end)
 		switch {
 		case early && skipped.IsZero():
-			skipped = start.UTC()
+			skipped = c.start
 		case !early && !late && first.IsZero():
 			first, last = moment, moment
 		case !early && !late:
 			last = moment
 		}
-		if end.IsZero() || end.After(wall.Add(farthest)) {
+		if c.end.After(wall.Add(farthest)) {
 			break
 		}
-		at = end
 	}
 	if first.IsZero() {
 		return skipped, skipped
@@ -44,12 +65,12 @@ func moments(wall time.Time, zone *time.Location) (first, last time.Time) {
 }
 
 // opens and closes are when a window does at the time of day that wall is.
-func opens(wall time.Time, zone *time.Location) time.Time {
-	first, _ := moments(wall, zone)
+func (c *wallClock) opens(wall time.Time) time.Time {
+	first, _ := c.moments(wall)
 	return first
 }
 
-func closes(wall time.Time, zone *time.Location) time.Time {
-	_, last := moments(wall, zone)
+func (c *wallClock) closes(wall time.Time) time.Time {
+	_, last := c.moments(wall)
 	return last
 }

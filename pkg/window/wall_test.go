@@ -44,11 +44,15 @@ func TestMoments(t *testing.T) {
 		"Sao Paulo, where midnight did not come": {"America/Sao_Paulo", "2018-11-04 00:00", "2018-11-04 03:00", "2018-11-04 03:00"},
 		"Apia, a day that did not come":          {"Pacific/Apia", "2011-12-30 12:00", "2011-12-30 10:00", "2011-12-30 10:00"},
 		"far in the future, where rules go on":   {"Europe/Berlin", "2090-07-01 08:00", "2090-07-01 06:00", "2090-07-01 06:00"},
+		"the last day of a leap year by a rule":  {"Europe/Berlin", "2040-12-31 12:00", "2040-12-31 11:00", "2040-12-31 11:00"},
+		"the same in summer":                     {"Australia/Lord_Howe", "2040-12-31 12:00", "2040-12-31 01:00", "2040-12-31 01:00"},
+		"the first day of a year by a rule":      {"Europe/Berlin", "2041-01-01 00:30", "2040-12-31 23:30", "2040-12-31 23:30"},
 		"before there were zones":                {"UTC", "1800-01-01 00:00", "1800-01-01 00:00", "1800-01-01 00:00"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			first, last := moments(utc(t, tc.wall), zone(t, tc.zone))
+			c := wallClock{zone: zone(t, tc.zone)}
+			first, last := c.moments(utc(t, tc.wall))
 			if !first.Equal(utc(t, tc.first)) || !last.Equal(utc(t, tc.last)) {
 				t.Errorf("moments = %s, %s; want %s, %s", first, last, tc.first, tc.last)
 			}

@@ -61,20 +61,29 @@ func merge(windows []daily) (w weekly, whole bool) {
 	return w, len(w.spans) == 0
 }
 
-func (w weekly) openings(from, to time.Time) []opening {
-	var found []opening
-	for week := sunday(shown(from, w.zone)).AddDate(0, 0, -14); week.Before(to.Add(2 * farthest)); week = week.AddDate(0, 0, 7) {
-		for _, s := range w.spans {
-			o := opening{
-				at:    opens(week.Add(time.Duration(s.from)*time.Minute), w.zone),
-				until: closes(week.Add(time.Duration(s.to)*time.Minute), w.zone),
+func (w weekly) openings(from, to time.Time) func() (opening, bool) {
+	c := &wallClock{zone: w.zone}
+	week := sunday(c.shown(from)).AddDate(0, 0, -14)
+	n := 0 // which of the spans is next
+	return func() (opening, bool) {
+		for {
+			if n == len(w.spans) {
+				week, n = week.AddDate(0, 0, 7), 0
 			}
-			if o.at.Before(o.until) && o.meets(from, to) {
-				found = append(found, o)
+			s := w.spans[n]
+			o := opening{
+				at:    c.opens(week.Add(time.Duration(s.from) * time.Minute)),
+				until: c.closes(week.Add(time.Duration(s.to) * time.Minute)),
+			}
+			if o.at.After(to) {
+				return opening{}, false
+			}
+			n++
+			if o.at.Before(o.until) && o.until.After(from) {
+				return o, true
 			}
 		}
 	}
-	return found
 }
 
 // sunday is the midnight with which the week of wall began.
