@@ -73,10 +73,16 @@ func (c *Controller) end(ctx context.Context, seen *run) error {
 // writes its status with every pod that comes or goes.
 const mostTries = 3
 
-// suspend suspends the Job of the pod, if it goes on.
+// suspend suspends the Job of the pod, if it goes on. Nobody ends the pods of one that
+// says it is managed by others, nor those that only say that they are of it.
 func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerReference) (err error) {
+	known := c.memory.of(r.pod.UID)
+	if !known.left.IsZero() && known.leave(c.Now()) {
+		return c.stop(ctx, r)
+	}
 	if _, done := c.memory.jobs[owner.UID]; done {
 		c.announce(r, owner)
+		known.leave(c.Now())
 		return nil
 	}
 	for range mostTries {
@@ -111,6 +117,7 @@ func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.Owne
 		c.tellJob(j, r)
 	}
 	c.memory.jobs[owner.UID] = struct{}{}
+	c.memory.of(r.pod.UID).leave(c.Now())
 	return nil
 }
 

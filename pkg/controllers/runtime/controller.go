@@ -79,6 +79,9 @@ const (
 	mostDeeds = 200
 	// again is after how long it is looked again at a pod that was asked to end.
 	again = time.Minute
+	// patience is for how long a pod may go on whose Job is suspended, until it is ended
+	// by itself.
+	patience = 5 * time.Minute
 )
 
 // Run ends pods until ctx ends.

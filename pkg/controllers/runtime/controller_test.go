@@ -525,3 +525,37 @@ func TestRun(t *testing.T) {
 		})
 	}
 }
+
+// A pod that only says that it is of a Job, or whose Job is managed by others, does not go
+// on for ever since that Job is suspended, or has been from the first.
+func TestAJobThatEndsNobody(t *testing.T) {
+	for name, tc := range map[string]struct {
+		suspended, resumed bool
+		done               []string
+	}{
+		"it goes on":             {false, false, []string{"suspend train", "deadline p 3600"}},
+		"it is suspended anyway": {true, false, []string{"deadline p 3600"}},
+		"it is resumed each time": {false, true, []string{
+			"suspend train", "suspend train", "suspend train", "suspend train", "suspend train", "deadline p 3600"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.managed = true
+			j := w.job("train")
+			j.Spec.Suspend = &tc.suspended
+			w.pod("p", may("1h"), ofJob("train"))
+			for w.now.Before(start().Add(time.Hour + patience - period)) {
+				w.rounds(1)
+				if tc.resumed {
+					j.Spec.Suspend = new(bool)
+					w.write(j)
+				}
+			}
+			if w.pods["ns/p"].Spec.ActiveDeadlineSeconds != nil {
+				t.Error("who ends the pods of suspended Jobs had no time to do it")
+			}
+			w.rounds(int(time.Hour / period))
+			w.want(t, "two hours later", tc.done...)
+		})
+	}
+}
