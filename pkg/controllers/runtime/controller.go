@@ -48,6 +48,8 @@ type Pods interface {
 	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// SetDeadline has the kubelet end the pod once it has run for so many seconds.
 	SetDeadline(ctx context.Context, pod *corev1.Pod, seconds int64) error
+	// Hasten has a pod that is being deleted end so many seconds after it was asked to.
+	Hasten(ctx context.Context, pod *corev1.Pod, seconds int64) error
 	// Evict evicts the pod with its own grace.
 	Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error
 }

@@ -559,3 +559,37 @@ func TestAJobThatEndsNobody(t *testing.T) {
 		})
 	}
 }
+
+// Who deletes a pod may say with how long a grace. That has nobody stay for longer than
+// the time and the pod's own grace.
+func TestDeletedWithALongGrace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change []func(*corev1.Pod)
+		own    time.Duration
+		after  time.Duration // it is deleted then
+		grace  time.Duration
+		done   []string
+	}{
+		"for a day":                  {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"of a Job":                   {[]func(*corev1.Pod){may("1h"), ofJob("train")}, 30 * time.Second, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"with none of its own":       {[]func(*corev1.Pod){may("1h")}, 0, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"a moment before its end":    {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Hour - time.Second, time.Hour, []string{"hasten p"}},
+		"for longer than its own":    {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Minute, 30 * time.Minute, nil},
+		"with its own, for a day":    {[]func(*corev1.Pod){may("1h")}, 24 * time.Hour, time.Minute, 24 * time.Hour, nil},
+		"without a limit":            {nil, 30 * time.Second, time.Minute, 24 * time.Hour, nil},
+		"as it ends by its deadline": {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Hour + period, time.Minute, []string{"deadline p 3600"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.job("train")
+			p := w.pod("p", tc.change...)
+			p.Spec.TerminationGracePeriodSeconds = new(int64(tc.own / time.Second))
+			w.round(tc.after)
+			w.deleted(p, tc.grace)
+			for range int(2 * time.Hour / period) {
+				w.rounds(1)
+			}
+			w.want(t, "in two hours", tc.done...)
+		})
+	}
+}

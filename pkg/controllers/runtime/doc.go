@@ -16,6 +16,8 @@
 //     its own grace, and it stays to be looked at, with its logs, as Failed
 //     (DeadlineExceeded). No PodDisruptionBudget is asked: the limit is the author's.
 //     Where the API server refuses that deadline the pod is evicted, and then it is.
+//   - A pod that is being deleted goes with its own grace: one that whoever deleted it has
+//     made longer is cut to that at its end.
 //   - What is written is of the very version that was read. Doing it again is no harm.
 //   - Where the default is not enforced, who has run for longer is told once, and left
 //     alone.
