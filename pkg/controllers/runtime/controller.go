@@ -99,7 +99,7 @@ func (c *Controller) round(ctx context.Context) {
 		return
 	}
 	now := c.Now()
-	if c.began.IsZero() {
+	if c.began.IsZero() || now.Before(c.began) { // the clock has been put back
 		c.began = now
 	}
 	c.memory.begin()

@@ -334,17 +334,32 @@ func TestLateLeaders(t *testing.T) {
 
 // Who has passed the default when it begins to be enforced is warned, and has ten minutes.
 func TestTheDefaultIsEnforcedNow(t *testing.T) {
+	for _, limit := range []time.Duration{2 * time.Hour, 10 * time.Minute} {
+		w := newWorld()
+		w.c.Default, w.c.Enforced = limit, true
+		w.pod("p")
+		w.round(30 * time.Hour)
+		if diff := cmp.Diff([]string{"Pod MaxRuntimeNear"}, w.reasons()); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		w.rounds(int(mostLead/period) - 1)
+		w.want(t, "before ten minutes are over")
+		w.rounds(2)
+		w.want(t, "after ten minutes", fmt.Sprintf("deadline p %d", limit/time.Second))
+	}
+}
+
+// A leader that began while the clock was a year ahead enforces the default all the same.
+func TestTheDefaultWhereTheClockIsPutBack(t *testing.T) {
 	w := newWorld()
 	w.c.Enforced = true
 	w.pod("p")
-	w.round(30 * time.Hour)
-	w.rounds(int(mostLead/period) - 1)
-	w.want(t, "before ten minutes are over")
-	if diff := cmp.Diff([]string{"Pod MaxRuntimeNear"}, w.reasons()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	w.rounds(2)
-	w.want(t, "after ten minutes", "deadline p 7200")
+	w.now = start().AddDate(1, 0, 0)
+	w.see()
+	w.take()
+	w.now = start()
+	w.rounds(int(3 * time.Hour / period))
+	w.want(t, "three hours later", "deadline p 7200")
 }
 
 // The process may be killed right after any change: nothing is done twice, and nothing

@@ -18,6 +18,7 @@ type run struct {
 	own   bool      // by its own word, else by the default
 	hard  bool      // it is ended then, else told
 	end   time.Time // when the time is over
+	late  bool      // it was over before it was known to be enforced
 	// ending says that it is being deleted, with a longer grace than its own, and would
 	// stay past its end for longer than that.
 	ending bool
@@ -36,7 +37,7 @@ func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 	}
 	r.end = pod.Status.StartTime.Add(r.limit)
 	if first := c.began.Add(mostLead); !r.own && r.hard && r.end.Before(first) {
-		r.end = first // the default may have been enforced just now: whoever has passed it is warned as well
+		r.end, r.late = first, true // the default may have been enforced just now: whoever has passed it is warned as well
 	}
 	r.ending = r.hard && outstays(pod, r.end)
 	return r, r.limit > 0 && (r.ending || pod.DeletionTimestamp == nil)
@@ -73,7 +74,12 @@ type deed struct {
 const mostLead = 10 * time.Minute
 
 // lead is how long before its end a pod is warned.
-func (r *run) lead() time.Duration { return min(r.limit/10, mostLead) }
+func (r *run) lead() time.Duration {
+	if r.late {
+		return mostLead
+	}
+	return min(r.limit/10, mostLead)
+}
 
 // soon reports whether the pod's end is near enough to be told of, or over.
 func (r *run) soon(now time.Time) bool { return !now.Before(r.end.Add(-r.lead())) }
