@@ -205,6 +205,12 @@ var wishNames = func() map[string]bool {
 	return all
 }()
 
+// Reworded returns the annotations by which the pod's author has a say that differ between
+// before and after, sorted.
+func Reworded(before, after *corev1.Pod) []string {
+	return differing(before.Annotations, after.Annotations, func(key string) bool { return wishNames[key] })
+}
+
 // nearest returns the annotation that may have been meant by a key of ours that
 // does not exist; "" if none is like it.
 func nearest(key string) string {
