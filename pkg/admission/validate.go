@@ -35,13 +35,22 @@ func refusal(err error) *metav1.Status {
 	}
 }
 
+// mostSentences bounds how many faults are told of: what is wrong may be ten thousand
+// annotations.
+const mostSentences = 100
+
 // sentences are the faults, each once: two checks may see the same one.
 func sentences(err error) string {
 	var all []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if !slices.Contains(all, line) {
-			all = append(all, line)
+		if slices.Contains(all, line) {
+			continue
 		}
+		if len(all) == mostSentences {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, line)
 	}
 	return strings.Join(all, "; ")
 }

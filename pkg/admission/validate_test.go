@@ -2,6 +2,7 @@ package admission
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -289,5 +290,17 @@ func TestSentences(t *testing.T) {
 	err := errors.Join(errors.New("a"), errors.Join(errors.New("b"), errors.New("a")))
 	if diff := cmp.Diff("a; b", sentences(err)); diff != "" {
 		t.Errorf("sentences (-want +got):\n%s", diff)
+	}
+}
+
+// Ten thousand faults are told of by the first of them, each once.
+func TestManyFaultsAreNotAllTold(t *testing.T) {
+	var errs []error
+	for i := range 10_000 {
+		errs = append(errs, fmt.Errorf("fault %d", i/2))
+	}
+	all := strings.Split(sentences(errors.Join(errs...)), "; ")
+	if len(all) != mostSentences+1 || all[0] != "fault 0" || all[mostSentences-1] != fmt.Sprintf("fault %d", mostSentences-1) || all[mostSentences] != "and more" {
+		t.Errorf("%d sentences: %.300q", len(all), all)
 	}
 }

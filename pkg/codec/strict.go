@@ -119,18 +119,25 @@ func contradiction(changed, all map[string]string) error {
 		AnnotationPreemptible, yes, AnnotationTaskType, training)
 }
 
-// strays names annotations and labels of the pod that nothing reads. If it asks
-// for cards, those that are not ours but can only have been meant for us are
+// mostStrays bounds how many stray keys are named: a pod has room for a hundred thousand
+// labels, and each is compared with every key that it may have been meant for.
+const mostStrays = 20
+
+// strays names annotations and labels of the pod that nothing reads, the first of them.
+// If it asks for cards, those that are not ours but can only have been meant for us are
 // among them; elsewhere they may be anybody's.
 func strays(pod *corev1.Pod, annotations, labels map[string]string, asks bool) (errs []error) {
-	for _, key := range suspects(annotations, asks) {
-		if err := strayAnnotation(pod, key, annotations[key]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	for _, key := range suspects(labels, asks) {
-		if err := strayLabel(pod, key, labels[key]); err != nil {
-			errs = append(errs, err)
+	for _, of := range []struct {
+		keys  map[string]string
+		stray func(pod *corev1.Pod, key, value string) error
+	}{{annotations, strayAnnotation}, {labels, strayLabel}} {
+		for _, key := range suspects(of.keys, asks) {
+			if len(errs) == mostStrays {
+				return append(errs, errors.New("further annotations and labels may be unknown: those named are the first"))
+			}
+			if err := of.stray(pod, key, of.keys[key]); err != nil {
+				errs = append(errs, err)
+			}
 		}
 	}
 	return errs
@@ -197,6 +204,12 @@ var wishNames = func() map[string]bool {
 	}
 	return all
 }()
+
+// Reworded returns the annotations by which the pod's author has a say that differ between
+// before and after, sorted.
+func Reworded(before, after *corev1.Pod) []string {
+	return differing(before.Annotations, after.Annotations, func(key string) bool { return wishNames[key] })
+}
 
 // nearest returns the annotation that may have been meant by a key of ours that
 // does not exist; "" if none is like it.

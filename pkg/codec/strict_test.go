@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -337,6 +339,32 @@ func TestDistance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if one, other := distance(tc.a, tc.b), distance(tc.b, tc.a); one != tc.want || other != tc.want {
 				t.Errorf("distance = %d, the other way %d, want %d", one, other, tc.want)
+			}
+		})
+	}
+}
+
+// A pod has room for a hundred thousand labels. What is wrong with them costs no more to
+// say than what is wrong with a few, whoever asks and wherever they stand.
+func TestManyStrayKeysAreNotAllNamed(t *testing.T) {
+	many := map[string]string{}
+	for i := range 1000 {
+		many[fmt.Sprintf("heteroflow.io/x%d", i)] = ""
+	}
+	for name, change := range map[string]change{
+		"annotations": func(p *corev1.Pod) { p.Annotations = many },
+		"labels":      func(p *corev1.Pod) { p.Labels = many },
+		"both":        func(p *corev1.Pod) { p.Annotations, p.Labels = many, many },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Request(podWith(app("main", "heteroflow.io/gpu", "1"), change), policy.Default())
+			for _, err := range []error{err, CheckKeys(podWith(change)), CheckChange(&corev1.Pod{}, podWith(change))} {
+				if err == nil {
+					t.Fatal("nothing is wrong with a thousand keys that nothing reads")
+				}
+				if lines := strings.Split(err.Error(), "\n"); len(lines) != mostStrays+1 {
+					t.Errorf("%d faults are named, and not %d: %.500s", len(lines), mostStrays+1, err)
+				}
 			}
 		})
 	}

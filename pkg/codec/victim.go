@@ -144,14 +144,16 @@ const mostGrace = 365 * 24 * time.Hour
 // Grace is how long the kubelet gives the pod's containers to stop: what the
 // pod asks for, or what the deletion did if that is longer.
 func Grace(pod *corev1.Pod) time.Duration {
-	seconds := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if s := pod.Spec.TerminationGracePeriodSeconds; s != nil {
-		seconds = *s
-	}
+	seconds := OwnGrace(pod)
 	if s := pod.DeletionGracePeriodSeconds; s != nil {
 		seconds = max(seconds, *s)
 	}
 	return time.Duration(min(max(seconds, 0), int64(mostGrace/time.Second))) * time.Second
+}
+
+// OwnGrace is how many seconds the pod asks to be given, whatever its deletion gave it.
+func OwnGrace(pod *corev1.Pod) int64 {
+	return or(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
 }
 
 // phase tells whether any container has been started, and since when the longest

@@ -93,16 +93,16 @@ func (j *judge) coming() *Coming {
 	return nil
 }
 
-// closings returns the services that close soon for as long as the request takes, the
-// first to close first.
+// closings returns the services that close soon for as long as the request takes and have
+// members, the first to close first.
 func (j *judge) closings() (soon []*ledger.Service) {
+	runtime := lasts(j.cycle.Request, j.snapshot)
 	for _, s := range j.snapshot.Services() {
 		c := s.Closing
 		if c == nil || s.Group == j.cycle.Request.Group || !c.At.After(j.now) || c.At.After(j.now.Add(foreseen)) {
 			continue
 		}
-		end := stays(j.cycle.Request, j.snapshot, c.At)
-		if c.Until.IsZero() || !end.After(c.Until) {
+		if back := !c.Until.IsZero() && c.At.Add(runtime).After(c.Until); !back && len(j.snapshot.Members(s.Group)) > 0 {
 			soon = append(soon, s)
 		}
 	}

@@ -79,10 +79,16 @@ func TestComing(t *testing.T) {
 	}{
 		"stop": {func(c cluster) { c.closes("chat", night, ever, 0) }, pod("p", whole(1)), chat},
 		"two on one node, of which one is another's": {func(c cluster) { c.closes("chat", night, ever, 0) }, pod("p", whole(2)), chat},
-		"more than it frees anywhere":                {func(c cluster) { c.closes("chat", night, ever, 0) }, pod("p", whole(3)), nil},
-		"no end, and it comes back":                  {func(c cluster) { c.closes("chat", night, morning, 0) }, pod("p", whole(1)), nil},
-		"just long enough":                           {func(c cluster) { c.closes("chat", night, morning, 0) }, lasting(10*time.Hour, pod("p", whole(1))), till},
-		"too long":                                   {func(c cluster) { c.closes("chat", night, morning, 0) }, lasting(10*time.Hour+1, pod("p", whole(1))), nil},
+		"many close before it that have nobody": {func(c cluster) {
+			c.closes("chat", night, ever, 0)
+			for i := range 2 * mostClosings {
+				c.closes(fmt.Sprintf("idle%d", i), noon.Add(time.Minute), ever, 0)
+			}
+		}, pod("p", whole(1)), chat},
+		"more than it frees anywhere": {func(c cluster) { c.closes("chat", night, ever, 0) }, pod("p", whole(3)), nil},
+		"no end, and it comes back":   {func(c cluster) { c.closes("chat", night, morning, 0) }, pod("p", whole(1)), nil},
+		"just long enough":            {func(c cluster) { c.closes("chat", night, morning, 0) }, lasting(10*time.Hour, pod("p", whole(1))), till},
+		"too long":                    {func(c cluster) { c.closes("chat", night, morning, 0) }, lasting(10*time.Hour+1, pod("p", whole(1))), nil},
 		"one stays": {func(c cluster) {
 			c.closes("chat", night, ever, 1)
 			c.ledger.Release("m1")
@@ -242,6 +248,7 @@ func TestForeseeingIsBounded(t *testing.T) {
 			shares = append(shares, gpu.Share{Card: card.ID, Memory: 1000, Cores: 100, Exclusive: true})
 		}
 		c.ledger.Confirm(gpu.Placement{Pod: "m" + gpu.PodID(id), Namespace: "ns", Group: "big", Node: id, Grants: []gpu.Grant{{Shares: shares}}})
+		c.ledger.Confirm(gpu.Placement{Pod: "s" + gpu.PodID(id), Namespace: "ns", Group: gpu.GroupID(fmt.Sprintf("s%03d", i)), Node: id})
 		c.closes(fmt.Sprintf("s%03d", i), at(30, 13), time.Time{}, 0)
 	}
 	c.closes("big", at(30, 12).Add(time.Minute), time.Time{}, 0)
@@ -281,5 +288,20 @@ func TestForeseeingPassesOverWhatNeverDoes(t *testing.T) {
 	r.Vendor = gpu.Nvidia
 	if f := c.Filter(&r, c.all()); f.Summary.Coming == nil {
 		t.Errorf("%s: one node will do", f.Summary)
+	}
+}
+
+func BenchmarkForeseeing(b *testing.B) {
+	c := newCluster(2)
+	noon := at(30, 12)
+	c.cfg.Now = func() time.Time { return noon }
+	for i := range 20_000 {
+		c.closes(fmt.Sprintf("idle%d", i), at(30, 13).Add(time.Duration(i)*time.Second), at(31, 8), 0)
+	}
+	r := lasting(time.Hour, pod("p", whole(1)))
+	j, done := c.verdicts.judge(&r, c.terms(c.ledger.Snapshot()), c.ledger.Snapshot(), noon)
+	defer done()
+	for b.Loop() {
+		j.coming()
 	}
 }

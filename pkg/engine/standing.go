@@ -44,7 +44,7 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms, now time.Time) standing
 		s.gate = pipeline.Verdict{Reason: gpu.GangIncomplete}
 		return s
 	}
-	s.stay = stays(r, in, now)
+	s.stay = now.Add(lasts(r, in))
 	s.budget(in)
 	return s
 }
@@ -54,14 +54,12 @@ func stand(r *gpu.Request, in ledger.Snapshot, by terms, now time.Time) standing
 // them from all that run for ever.
 const horizon = 8 * 24 * time.Hour
 
-// stays says until when the pod is there at most if it is placed then, as far ahead as
-// that matters.
-func stays(r *gpu.Request, in ledger.Snapshot, from time.Time) time.Time {
-	runtime := r.Runtime
-	if _, served := in.Service(r.Group); runtime <= 0 || runtime > horizon || served {
-		runtime = horizon
+// lasts says for how long the pod is there at most, as far as that matters.
+func lasts(r *gpu.Request, in ledger.Snapshot) time.Duration {
+	if _, served := in.Service(r.Group); r.Runtime <= 0 || r.Runtime > horizon || served {
+		return horizon
 	}
-	return from.Add(runtime)
+	return r.Runtime
 }
 
 // waits reports whether the request is of a task group that is not known, or no service:

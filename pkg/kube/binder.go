@@ -42,14 +42,34 @@ type Binder struct {
 // server copies a Binding's annotations and labels onto the pod in the update
 // that sets spec.nodeName, so a pod is never seen bound without its cards. The
 // UID makes it that very pod, not another of its name, and the resource version
-// makes it impossible once the pod has been touched.
+// makes it impossible once the pod has been touched. One that its author wants placed
+// otherwise meanwhile, or to stay for longer, is refused: its cards were chosen by what
+// it said before.
 func (b *Binder) Bind(ctx context.Context, p gpu.Placement) error {
-	err := b.bind(ctx, &p, b.seen)
+	var placed *corev1.Pod
+	err := b.bind(ctx, &p, func(ctx context.Context, p *gpu.Placement) (_ *corev1.Pod, err error) {
+		placed, err = b.seen(ctx, p)
+		return placed, err
+	})
 	for try := 1; outdated(err) && try < mostTries; try++ {
-		err = b.bind(ctx, &p, b.live)
+		err = b.bind(ctx, &p, func(ctx context.Context, p *gpu.Placement) (*corev1.Pod, error) {
+			pod, err := b.live(ctx, p)
+			if err == nil {
+				err = reworded(placed, pod)
+			}
+			return pod, err
+		})
 	}
 	if err != nil {
 		return fmt.Errorf("bind pod %s/%s to %s: %w", p.Namespace, p.Name, p.Node, err)
+	}
+	return nil
+}
+
+// reworded says which of the pod's wishes have changed.
+func reworded(before, after *corev1.Pod) error {
+	if keys := codec.Reworded(before, after); len(keys) > 0 {
+		return fmt.Errorf("annotations of the pod have changed since it was placed: %s", strings.Join(keys, ", "))
 	}
 	return nil
 }

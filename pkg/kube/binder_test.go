@@ -287,18 +287,26 @@ func TestBindSupersedesAnEarlierLife(t *testing.T) {
 }
 
 // A Binding is for one version of its pod. Where the cache is behind, or another
-// change is faster, it is sent again for the newest; nothing has happened before.
+// change is faster, it is sent again for the newest; nothing has happened before. But not
+// where that is to be placed otherwise, or stays for longer than the one that was.
 func TestBindGoesByTheNewestVersion(t *testing.T) {
 	const outdated = `Operation cannot be fulfilled on pods/binding "p": StorageError: invalid object, Code: 4, Key: /registry/pods/ns/p, ` +
 		`ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: 7, ResourceVersion in object meta: 8`
 	for name, tc := range map[string]struct {
-		changes int // while Bindings are on their way
+		changes int    // while Bindings are on their way
+		was, is string // the annotation of it that has changed, with its value
 		sent    int
 		want    error
 	}{
-		"the cache is behind":     {0, 2, nil},
-		"changed twice meanwhile": {2, 4, nil},
-		"changed again and again": {9, mostTries, engine.ErrRefused},
+		"the cache is behind":       {0, "", "", 2, nil},
+		"changed twice meanwhile":   {2, "", "", 4, nil},
+		"changed again and again":   {9, "", "", mostTries, engine.ErrRefused},
+		"what is said to others":    {0, "", "example.com/a=b", 2, nil},
+		"its cards of another life": {0, "", codec.AnnotationAllocation + "=x", 2, nil},
+		"it is to stay for longer":  {0, codec.AnnotationMaxRuntime + "=1h", codec.AnnotationMaxRuntime + "=1000h", 1, engine.ErrRefused},
+		"it is to stay for ever":    {0, codec.AnnotationMaxRuntime + "=1h", "", 1, engine.ErrRefused},
+		"it is inference":           {0, "", codec.AnnotationTaskType + "=inference", 1, engine.ErrRefused},
+		"it is of another group":    {0, codec.AnnotationTaskGroup + "=a", codec.AnnotationTaskGroup + "=b", 1, engine.ErrRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			newest, sent := 8, 0
@@ -307,6 +315,7 @@ func TestBindGoesByTheNewestVersion(t *testing.T) {
 					if r.Method == http.MethodGet {
 						pod := unbound("p")
 						pod.ResourceVersion = strconv.Itoa(newest)
+						pod.Annotations = noted(tc.is)
 						answer(w, pod)
 						return
 					}
@@ -328,6 +337,7 @@ func TestBindGoesByTheNewestVersion(t *testing.T) {
 			})
 			cached := unbound("p")
 			cached.ResourceVersion = "7"
+			cached.Annotations = noted(tc.was)
 			err := newBinder(t, server.client(t), cached).Bind(t.Context(), whole("p", "GPU-a", 0))
 			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("error %v, want %v", err, tc.want)
@@ -337,6 +347,15 @@ func TestBindGoesByTheNewestVersion(t *testing.T) {
 			}
 		})
 	}
+}
+
+// noted is this annotation, key=value; "" is none.
+func noted(pair string) map[string]string {
+	if pair == "" {
+		return nil
+	}
+	key, value, _ := strings.Cut(pair, "=")
+	return map[string]string{key: value}
 }
 
 // transport answers without a network, so that time can be virtual.

@@ -104,6 +104,15 @@ func (a PodAPI) Kill(ctx context.Context, pod *corev1.Pod) error {
 	return a.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &none, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 }
 
+// Hasten has a pod that is being deleted end so many seconds after it was asked to, if
+// that is sooner than it would.
+func (a PodAPI) Hasten(ctx context.Context, pod *corev1.Pod, seconds int64) error {
+	ctx, stop := context.WithTimeout(ctx, deedTime)
+	defer stop()
+	return a.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &seconds, Preconditions: &metav1.Preconditions{UID: &pod.UID, ResourceVersion: &pod.ResourceVersion}})
+}
+
 // Create makes a pod.
 func (a PodAPI) Create(ctx context.Context, namespace string, manifest []byte) (*corev1.Pod, error) {
 	ctx, stop := context.WithTimeout(ctx, deedTime)

@@ -91,6 +91,8 @@ func TestRequestsAreOfOneVersion(t *testing.T) {
 			`PATCH /apis/batch/v1/namespaces/ns/jobs/j {"metadata":{"resourceVersion":"8","uid":"uj"},"spec":{"suspend":true}}`},
 		"deadline": {func(p PodAPI, _ JobAPI) error { return p.SetDeadline(t.Context(), pod, 7200) },
 			`PATCH /api/v1/namespaces/ns/pods/v {"metadata":{"resourceVersion":"7","uid":"u1"},"spec":{"activeDeadlineSeconds":7200}}`},
+		"hasten": {func(p PodAPI, _ JobAPI) error { return p.Hasten(t.Context(), pod, 30) },
+			`DELETE /api/v1/namespaces/ns/pods/v {"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":30,"preconditions":{"uid":"u1","resourceVersion":"7"}}`},
 		"create": {func(p PodAPI, _ JobAPI) error {
 			_, err := p.Create(t.Context(), "ns", []byte(`{"metadata":{"name":"v"},"spec":{"containers":null}}`))
 			return err

@@ -27,7 +27,8 @@ import (
 //     goes by too;
 //   - a namespace: its labels, and a ResourceQuota: its spec. The figures in its
 //     status change with every pod, and are Kubernetes' own;
-//   - a Tenant, a Preemption and a TaskGroup: all but who has written which field of it.
+//   - a Tenant, a Preemption and a TaskGroup: all but who has written which field of it;
+//     of a TaskGroup, which users make, no annotations and labels either.
 type slimmer struct {
 	lists  lists
 	marks  map[string]string // the labels of a pod that we have bound; never edited
@@ -57,7 +58,7 @@ func (s *slimmer) slim(object any) (any, error) {
 	case *v1alpha1.Preemption:
 		o.ManagedFields = nil
 	case *v1alpha1.TaskGroup:
-		o.ManagedFields = nil
+		o.ManagedFields, o.Annotations, o.Labels = nil, nil, nil // a user may write 256 KiB into each of thousands
 	}
 	return object, nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"heteroflow.io/heteroflow/pkg/apis/heteroflow/v1alpha1"
 	"heteroflow.io/heteroflow/pkg/codec"
 )
 
@@ -110,5 +111,23 @@ func TestBytesOfAPodInAJob(t *testing.T) {
 		if more > most {
 			t.Errorf("label %t: %d bytes more, at most %d", label, more, most)
 		}
+	}
+}
+
+// Of a TaskGroup that is kept which nothing reads: a user may make thousands, and write a
+// quarter of a megabyte into each.
+func TestSlimTaskGroups(t *testing.T) {
+	g := aGroup(t, "chat", "u1", 7, "n1")
+	g.Generation, g.Finalizers = 3, []string{v1alpha1.TaskGroupFinalizer}
+	g.Spec.ScaleTargetRef = &v1alpha1.TaskGroupTarget{APIVersion: "apps/v1", Kind: "Deployment", Name: "chat"}
+	want := g.DeepCopy()
+	g.Annotations, g.Labels = map[string]string{"of": "its user"}, map[string]string{"app": "chat"}
+	g.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	slim, err := newSlimmer().slim(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, slim); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -200,16 +200,21 @@ func (n *Node) FirstKept(g gpu.GroupID, until time.Time) (first *Kept) {
 // less returns the node where what is kept that binds is claimed; itself if members have
 // all of that. Nothing else is kept of what it returns.
 func (n *Node) less(binds func(*Kept) bool) *Node {
-	next := *n
+	var missing []*Hold
 	for _, k := range n.kept.all {
-		if h := k.missing(n); h != nil && binds(k) {
-			next.enterKept(h, next.Claims == n.Claims)
+		if !binds(k) {
+			continue
+		}
+		if h := k.missing(n); h != nil {
+			missing = append(missing, h)
 		}
 	}
-	if next.Claims == n.Claims {
+	if len(missing) == 0 {
 		return n
 	}
+	next := *n
 	next.kept, next.Version = nil, 0
+	next.enterKept(missing)
 	return &next
 }
 
@@ -251,21 +256,30 @@ func (h *Hold) minus(had *gpu.CardUse) {
 	}
 }
 
-// enterKept enters a claim of a service, where nobody else sees it. The first has its
-// cards copied.
-func (n *Node) enterKept(h *Hold, first bool) {
-	if first {
-		n.Cards = slices.Clone(n.Cards)
+// enterKept enters claims of services, where nobody else sees them: all at once, as there
+// may be many on one card.
+func (n *Node) enterKept(all []*Hold) {
+	cards := n.Cards
+	n.Cards = slices.Clone(cards)
+	for i := range n.Cards {
+		n.Cards[i].Claims = slices.Clip(n.Cards[i].Claims)
 	}
-	n.Holds = with(n.Holds, h)
-	n.Claims++
-	n.UsedCPU += h.CPU
-	n.UsedMemory += h.Memory
-	for _, u := range h.uses {
-		if c := n.card(u.Card); c != nil {
-			c.Claims = append(slices.Clip(c.Claims), Holder{h.Pod, h.Tenant, u.Use})
+	n.Claims += len(all)
+	n.Holds = slices.Concat(n.Holds, all)
+	slices.SortFunc(n.Holds, func(a, b *Hold) int { return cmp.Compare(a.Pod, b.Pod) })
+	for _, h := range all {
+		n.UsedCPU += h.CPU
+		n.UsedMemory += h.Memory
+		for _, u := range h.uses {
+			if c := n.card(u.Card); c != nil {
+				c.Claims = append(c.Claims, Holder{h.Pod, h.Tenant, u.Use})
+				c.Claimed = c.Claimed.Plus(u.Use)
+			}
+		}
+	}
+	for i := range n.Cards {
+		if c := &n.Cards[i]; len(c.Claims) > len(cards[i].Claims) {
 			slices.SortFunc(c.Claims, func(a, b Holder) int { return cmp.Compare(a.Pod, b.Pod) })
-			c.Claimed = c.Claimed.Plus(u.Use)
 		}
 	}
 }

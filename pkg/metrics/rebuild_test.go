@@ -38,6 +38,7 @@ heteroflow_runtime_exceeded_total{action="blocked"} 0
 heteroflow_runtime_exceeded_total{action="failed"} 0
 heteroflow_runtime_exceeded_total{action="job_suspended"} 1
 heteroflow_runtime_exceeded_total{action="pod_evicted"} 0
+heteroflow_runtime_exceeded_total{action="pod_hastened"} 0
 heteroflow_runtime_exceeded_total{action="pod_stopped"} 0
 heteroflow_runtime_exceeded_total{action="reported"} 0
 heteroflow_runtime_exceeded_total{action="warned"} 1

@@ -11,13 +11,14 @@ const (
 	RuntimeReported  RuntimeAction = "reported"      // longer than the default, which nothing enforces
 	RuntimeSuspended RuntimeAction = "job_suspended" // once a Job
 	RuntimeStopped   RuntimeAction = "pod_stopped"   // by a deadline that the kubelet ends it by
+	RuntimeHastened  RuntimeAction = "pod_hastened"  // it is being deleted, with a longer grace than its own
 	RuntimeEvicted   RuntimeAction = "pod_evicted"   // where such a deadline is refused
 	RuntimeBlocked   RuntimeAction = "blocked"       // it may not be evicted either
 	RuntimeFailed    RuntimeAction = "failed"        // the API server did not do it
 )
 
 func runtimeActions() []RuntimeAction {
-	return []RuntimeAction{RuntimeWarned, RuntimeReported, RuntimeSuspended, RuntimeStopped, RuntimeEvicted, RuntimeBlocked, RuntimeFailed}
+	return []RuntimeAction{RuntimeWarned, RuntimeReported, RuntimeSuspended, RuntimeStopped, RuntimeHastened, RuntimeEvicted, RuntimeBlocked, RuntimeFailed}
 }
 
 func newRuntimes() *prometheus.CounterVec {
@@ -37,7 +38,7 @@ const nameRuntimes = "heteroflow_runtime_exceeded_total"
 // runtimeFamilies are those of this file.
 func runtimeFamilies() []Family {
 	return []Family{
-		{nameRuntimes, Counter, "What was done about pods whose time to run ends: warned, reported to be longer than a default that nothing enforces, their Job suspended (once a Job), stopped by a deadline that the kubelet goes by, evicted where that is refused, kept by a PodDisruptionBudget, or failed, and tried again.",
+		{nameRuntimes, Counter, "What was done about pods whose time to run ends: warned, reported to be longer than a default that nothing enforces, their Job suspended (once a Job), stopped by a deadline that the kubelet goes by, deleted with their own grace where somebody has deleted them with a longer one, evicted where that is refused, kept by a PodDisruptionBudget, or failed, and tried again.",
 			[]Label{{Name: "action", Values: texts(runtimeActions())}}},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -139,6 +140,17 @@ func (s *scene) setsADeadlineOfOneVersion() {
 		s.Errorf("a later deadline: %v", err)
 	}
 	s.must("a shorter deadline", api.SetDeadline(s.ctx, now, 1))
+	day := int64(24 * 60 * 60)
+	s.must("deleted with a grace of a day", s.Client.CoreV1().Pods(s.ns).Delete(s.ctx, "limited", metav1.DeleteOptions{GracePeriodSeconds: &day}))
+	now, err = api.Get(s.ctx, s.ns, "limited")
+	s.must("read", err)
+	asked := now.DeletionTimestamp.Add(-24 * time.Hour)
+	s.must("hastened", api.Hasten(s.ctx, now, 30))
+	now, err = api.Get(s.ctx, s.ns, "limited")
+	s.must("read", err)
+	if *now.DeletionGracePeriodSeconds != 30 || !now.DeletionTimestamp.Time.Equal(asked.Add(30*time.Second)) {
+		s.Errorf("it was deleted at %v, and ends at %v", asked, now.DeletionTimestamp)
+	}
 	node, err := kube.NodeAPI{Client: s.Client}.Get(s.ctx, "nowhere")
 	if !apierrors.IsNotFound(err) {
 		s.Errorf("a node that is not there: %v, %v", node, err)

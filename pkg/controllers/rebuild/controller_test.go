@@ -427,6 +427,17 @@ func TestTheClockIsPutBack(t *testing.T) {
 	w.want(t, "within the grace that begins anew")
 	w.rounds(1)
 	w.want(t, "after it", "chat-1")
+
+	w = service()
+	owners := w.pods["ns/chat-1"].OwnerReferences
+	w.pods["ns/chat-1"].OwnerReferences = nil
+	w.fails("n1")
+	w.now = w.now.AddDate(1, 0, 0)
+	w.rounds(1)
+	w.now = w.now.AddDate(-1, 0, 0)
+	w.pods["ns/chat-1"].OwnerReferences = owners
+	w.rounds(int((unownedRest+time.Minute)/period) + 3)
+	w.want(t, "adopted after the clock was put back by a year", "chat-1")
 }
 
 // What is remembered is of what is there.

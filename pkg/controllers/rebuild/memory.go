@@ -48,6 +48,8 @@ func (m *memory) forget(s *seen) {
 			m.evicted[pod] = eviction{e.of, s.now}
 		}
 	}
+	notAfter(m.tried, s.now) // likewise
+	notAfter(m.rests, s.now.Add(unownedRest))
 	lost, groups := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, g := range s.groups {
 		groups[g.UID] = true
@@ -61,6 +63,15 @@ func (m *memory) forget(s *seen) {
 	keep(m.rests, lost)
 	keep(m.told, lost)
 	keep(m.halted, groups)
+}
+
+// notAfter has no time be after that.
+func notAfter(of map[types.UID]time.Time, latest time.Time) {
+	for id, at := range of {
+		if at.After(latest) {
+			of[id] = latest
+		}
+	}
 }
 
 // keep drops what is of others.

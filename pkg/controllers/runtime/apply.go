@@ -57,7 +57,9 @@ func (c *Controller) end(ctx context.Context, seen *run) error {
 	if pod.UID != seen.pod.UID || !limited || !r.hard || c.Now().Before(r.end) {
 		return nil
 	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/") {
+	if r.ending {
+		err = c.hasten(ctx, &r)
+	} else if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind == "Job" && strings.HasPrefix(owner.APIVersion, "batch/") {
 		err = c.suspend(ctx, &r, owner)
 	} else {
 		err = c.stop(ctx, &r)
@@ -73,10 +75,16 @@ func (c *Controller) end(ctx context.Context, seen *run) error {
 // writes its status with every pod that comes or goes.
 const mostTries = 3
 
-// suspend suspends the Job of the pod, if it goes on.
+// suspend suspends the Job of the pod, if it goes on. Nobody ends the pods of one that
+// says it is managed by others, nor those that only say that they are of it.
 func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerReference) (err error) {
+	known := c.memory.of(r.pod.UID)
+	if !known.left.IsZero() && known.leave(c.Now()) {
+		return c.stop(ctx, r)
+	}
 	if _, done := c.memory.jobs[owner.UID]; done {
 		c.announce(r, owner)
+		known.leave(c.Now())
 		return nil
 	}
 	for range mostTries {
@@ -111,6 +119,7 @@ func (c *Controller) suspendOnce(ctx context.Context, r *run, owner *metav1.Owne
 		c.tellJob(j, r)
 	}
 	c.memory.jobs[owner.UID] = struct{}{}
+	c.memory.of(r.pod.UID).leave(c.Now())
 	return nil
 }
 
@@ -138,6 +147,18 @@ func (c *Controller) stop(ctx context.Context, r *run) error {
 		return c.evict(ctx, r)
 	}
 	return fmt.Errorf("set the deadline: %w", err)
+}
+
+// hasten has a pod that is being deleted end with its own grace.
+func (c *Controller) hasten(ctx context.Context, r *run) error {
+	c.warn(r)
+	c.exceed(r, "it is deleted with its own grace, and not with a longer one")
+	if err := c.Pods.Hasten(ctx, r.pod, grace(r.pod)); err != nil {
+		return fmt.Errorf("shorten the grace of its deletion: %w", err)
+	}
+	c.Meter.RuntimeExceeded(metrics.RuntimeHastened)
+	klog.FromContext(ctx).Info("shortened the deletion of a pod that has run for as long as it may", "pod", klog.KObj(r.pod), "podUID", r.pod.UID, "node", r.pod.Spec.NodeName, "limit", r.limit)
+	return nil
 }
 
 // evict evicts a pod that is given no deadline.

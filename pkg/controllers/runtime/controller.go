@@ -48,6 +48,8 @@ type Pods interface {
 	Get(ctx context.Context, namespace, name string) (*corev1.Pod, error)
 	// SetDeadline has the kubelet end the pod once it has run for so many seconds.
 	SetDeadline(ctx context.Context, pod *corev1.Pod, seconds int64) error
+	// Hasten has a pod that is being deleted end so many seconds after it was asked to.
+	Hasten(ctx context.Context, pod *corev1.Pod, seconds int64) error
 	// Evict evicts the pod with its own grace.
 	Evict(ctx context.Context, pod *corev1.Pod, dryRun bool) error
 }
@@ -79,6 +81,9 @@ const (
 	mostDeeds = 200
 	// again is after how long it is looked again at a pod that was asked to end.
 	again = time.Minute
+	// patience is for how long a pod may go on whose Job is suspended, until it is ended
+	// by itself.
+	patience = 5 * time.Minute
 )
 
 // Run ends pods until ctx ends.
@@ -94,7 +99,7 @@ func (c *Controller) round(ctx context.Context) {
 		return
 	}
 	now := c.Now()
-	if c.began.IsZero() {
+	if c.began.IsZero() || now.Before(c.began) { // the clock has been put back
 		c.began = now
 	}
 	c.memory.begin()

@@ -334,17 +334,32 @@ func TestLateLeaders(t *testing.T) {
 
 // Who has passed the default when it begins to be enforced is warned, and has ten minutes.
 func TestTheDefaultIsEnforcedNow(t *testing.T) {
+	for _, limit := range []time.Duration{2 * time.Hour, 10 * time.Minute} {
+		w := newWorld()
+		w.c.Default, w.c.Enforced = limit, true
+		w.pod("p")
+		w.round(30 * time.Hour)
+		if diff := cmp.Diff([]string{"Pod MaxRuntimeNear"}, w.reasons()); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		w.rounds(int(mostLead/period) - 1)
+		w.want(t, "before ten minutes are over")
+		w.rounds(2)
+		w.want(t, "after ten minutes", fmt.Sprintf("deadline p %d", limit/time.Second))
+	}
+}
+
+// A leader that began while the clock was a year ahead enforces the default all the same.
+func TestTheDefaultWhereTheClockIsPutBack(t *testing.T) {
 	w := newWorld()
 	w.c.Enforced = true
 	w.pod("p")
-	w.round(30 * time.Hour)
-	w.rounds(int(mostLead/period) - 1)
-	w.want(t, "before ten minutes are over")
-	if diff := cmp.Diff([]string{"Pod MaxRuntimeNear"}, w.reasons()); diff != "" {
-		t.Errorf("told (-want +got):\n%s", diff)
-	}
-	w.rounds(2)
-	w.want(t, "after ten minutes", "deadline p 7200")
+	w.now = start().AddDate(1, 0, 0)
+	w.see()
+	w.take()
+	w.now = start()
+	w.rounds(int(3 * time.Hour / period))
+	w.want(t, "three hours later", "deadline p 7200")
 }
 
 // The process may be killed right after any change: nothing is done twice, and nothing
@@ -522,6 +537,74 @@ func TestRun(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 			w.want(t, runs.String(), done...)
+		})
+	}
+}
+
+// A pod that only says that it is of a Job, or whose Job is managed by others, does not go
+// on for ever since that Job is suspended, or has been from the first.
+func TestAJobThatEndsNobody(t *testing.T) {
+	for name, tc := range map[string]struct {
+		suspended, resumed bool
+		done               []string
+	}{
+		"it goes on":             {false, false, []string{"suspend train", "deadline p 3600"}},
+		"it is suspended anyway": {true, false, []string{"deadline p 3600"}},
+		"it is resumed each time": {false, true, []string{
+			"suspend train", "suspend train", "suspend train", "suspend train", "suspend train", "deadline p 3600"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.managed = true
+			j := w.job("train")
+			j.Spec.Suspend = &tc.suspended
+			w.pod("p", may("1h"), ofJob("train"))
+			for w.now.Before(start().Add(time.Hour + patience - period)) {
+				w.rounds(1)
+				if tc.resumed {
+					j.Spec.Suspend = new(bool)
+					w.write(j)
+				}
+			}
+			if w.pods["ns/p"].Spec.ActiveDeadlineSeconds != nil {
+				t.Error("who ends the pods of suspended Jobs had no time to do it")
+			}
+			w.rounds(int(time.Hour / period))
+			w.want(t, "two hours later", tc.done...)
+		})
+	}
+}
+
+// Who deletes a pod may say with how long a grace. That has nobody stay for longer than
+// the time and the pod's own grace.
+func TestDeletedWithALongGrace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change []func(*corev1.Pod)
+		own    time.Duration
+		after  time.Duration // it is deleted then
+		grace  time.Duration
+		done   []string
+	}{
+		"for a day":                  {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"of a Job":                   {[]func(*corev1.Pod){may("1h"), ofJob("train")}, 30 * time.Second, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"with none of its own":       {[]func(*corev1.Pod){may("1h")}, 0, time.Minute, 24 * time.Hour, []string{"hasten p"}},
+		"a moment before its end":    {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Hour - time.Second, time.Hour, []string{"hasten p"}},
+		"for longer than its own":    {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Minute, 30 * time.Minute, nil},
+		"with its own, for a day":    {[]func(*corev1.Pod){may("1h")}, 24 * time.Hour, time.Minute, 24 * time.Hour, nil},
+		"without a limit":            {nil, 30 * time.Second, time.Minute, 24 * time.Hour, nil},
+		"as it ends by its deadline": {[]func(*corev1.Pod){may("1h")}, 30 * time.Second, time.Hour + period, time.Minute, []string{"deadline p 3600"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.job("train")
+			p := w.pod("p", tc.change...)
+			p.Spec.TerminationGracePeriodSeconds = new(int64(tc.own / time.Second))
+			w.round(tc.after)
+			w.deleted(p, tc.grace)
+			for range int(2 * time.Hour / period) {
+				w.rounds(1)
+			}
+			w.want(t, "in two hours", tc.done...)
 		})
 	}
 }

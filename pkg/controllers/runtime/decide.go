@@ -18,13 +18,17 @@ type run struct {
 	own   bool      // by its own word, else by the default
 	hard  bool      // it is ended then, else told
 	end   time.Time // when the time is over
+	late  bool      // it was over before it was known to be enforced
+	// ending says that it is being deleted, with a longer grace than its own, and would
+	// stay past its end for longer than that.
+	ending bool
 }
 
 // run returns how long the pod may run yet; false of one that has not begun, is at its
 // end, or is none of ours to end.
 func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	if pod.Status.StartTime.IsZero() || pod.DeletionTimestamp != nil || codec.Terminal(pod) || static || !c.Ours(pod) || c.Inference(pod) {
+	if pod.Status.StartTime.IsZero() || codec.Terminal(pod) || static || !c.Ours(pod) || c.Inference(pod) {
 		return run{}, false
 	}
 	r := run{pod: pod, limit: c.Default, hard: c.Enforced}
@@ -33,9 +37,21 @@ func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 	}
 	r.end = pod.Status.StartTime.Add(r.limit)
 	if first := c.began.Add(mostLead); !r.own && r.hard && r.end.Before(first) {
-		r.end = first // the default may have been enforced just now: whoever has passed it is warned as well
+		r.end, r.late = first, true // the default may have been enforced just now: whoever has passed it is warned as well
 	}
-	return r, r.limit > 0
+	r.ending = r.hard && outstays(pod, r.end)
+	return r, r.limit > 0 && (r.ending || pod.DeletionTimestamp == nil)
+}
+
+// grace is how many seconds the pod is given to end: its own, and one at least, as with
+// none the object goes at once and its containers may go on.
+func grace(pod *corev1.Pod) int64 { return max(codec.OwnGrace(pod), 1) }
+
+// outstays reports whether the pod is being deleted, and may be there for longer than if
+// it were ended at that time: who deletes it says with how long a grace.
+func outstays(pod *corev1.Pod, end time.Time) bool {
+	given, own := pod.DeletionGracePeriodSeconds, grace(pod)
+	return pod.DeletionTimestamp != nil && given != nil && *given > own && pod.DeletionTimestamp.Add(-time.Duration(own)*time.Second).After(end)
 }
 
 // act is what is to be done about a pod.
@@ -58,7 +74,12 @@ type deed struct {
 const mostLead = 10 * time.Minute
 
 // lead is how long before its end a pod is warned.
-func (r *run) lead() time.Duration { return min(r.limit/10, mostLead) }
+func (r *run) lead() time.Duration {
+	if r.late {
+		return mostLead
+	}
+	return min(r.limit/10, mostLead)
+}
 
 // soon reports whether the pod's end is near enough to be told of, or over.
 func (r *run) soon(now time.Time) bool { return !now.Before(r.end.Add(-r.lead())) }

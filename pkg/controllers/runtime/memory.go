@@ -20,6 +20,7 @@ type record struct {
 	reported time.Time // likewise
 	exceeded time.Time // likewise
 	tried    time.Time // when it was last asked to end
+	left     time.Time // since when it was left to its Job to end it
 	blocked  string    // why it does not, as it was last told
 }
 
@@ -28,6 +29,15 @@ type record struct {
 func (r *record) rests(now time.Time) bool {
 	ago := now.Sub(r.tried)
 	return ago >= 0 && ago < again
+}
+
+// leave notes that it is left to the pod's Job to end it, and reports whether that is so
+// for longer than it takes. A clock that has been put back has it begin anew.
+func (r *record) leave(now time.Time) (inVain bool) {
+	if r.left.IsZero() || now.Before(r.left) {
+		r.left = now
+	}
+	return now.Sub(r.left) >= patience
 }
 
 func (m *memory) begin() {

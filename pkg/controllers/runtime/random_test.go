@@ -40,7 +40,7 @@ func (h *history) happens() {
 	t := h.t
 	names := slices.Sorted(maps.Keys(h.pods))
 	some := func() *corev1.Pod { return h.pods[rapid.SampledFrom(names).Draw(t, "pod")] }
-	switch what := rapid.IntRange(0, 15).Draw(t, "what"); {
+	switch what := rapid.IntRange(0, 16).Draw(t, "what"); {
 	case what <= 4:
 		h.begins()
 	case what == 5 && len(names) > 0:
@@ -54,6 +54,10 @@ func (h *history) happens() {
 	case what == 7 && len(names) > 0:
 		delete(h.pods, "ns/"+some().Name)
 		h.version++
+	case what == 15 && len(names) > 0:
+		if p := some(); p.DeletionTimestamp == nil {
+			h.deleted(p, rapid.SampledFrom([]time.Duration{time.Second, 30 * time.Second, 24 * time.Hour}).Draw(t, "is deleted with a grace of"))
+		}
 	case what == 8:
 		for _, j := range h.jobs {
 			if rapid.Bool().Draw(t, "is resumed") {
@@ -107,7 +111,7 @@ func (h *history) judge(before map[string]*corev1.Pod) {
 		}
 		p := before[words[1]]
 		why := h.overdue(p)
-		if why == "" || metav1.GetControllerOf(p) != nil {
+		if why == "" || metav1.GetControllerOf(p) != nil && words[0] != "hasten" {
 			h.t.Fatalf("%s, of a pod with %v, phase %s", deed, p.Annotations, p.Status.Phase)
 		}
 		for _, line := range []string{"Pod ns/" + p.Name + " " + ReasonNear, "Pod ns/" + p.Name + " " + ReasonExceeded} {
@@ -172,7 +176,7 @@ func TestWhateverHappens(t *testing.T) {
 			done[strings.Fields(deed)[0]]++
 		}
 	})
-	for _, what := range []string{"suspend", "deadline", "evict"} {
+	for _, what := range []string{"suspend", "deadline", "evict", "hasten"} {
 		if done[what] == 0 {
 			t.Errorf("%s was not tried", what)
 		}
