@@ -205,10 +205,10 @@ var wishNames = func() map[string]bool {
 	return all
 }()
 
-// Reworded returns the annotations by which the pod's author has a say that differ between
-// before and after, sorted.
-func Reworded(before, after *corev1.Pod) []string {
-	return differing(before.Annotations, after.Annotations, func(key string) bool { return wishNames[key] })
+// Reworded returns those annotations of a pod that differ by which its author has a say,
+// sorted.
+func Reworded(before, after map[string]string) []string {
+	return differing(before, after, func(key string) bool { return wishNames[key] })
 }
 
 // nearest returns the annotation that may have been meant by a key of ours that

@@ -72,7 +72,7 @@ func (e *Engine) Bind(ctx context.Context, t Target) (Bound, error) {
 	if err != nil {
 		return Bound{}, err
 	}
-	if err := e.send(ctx, t, p); err != nil {
+	if err := e.send(ctx, t, p, pod.Says); err != nil {
 		return Bound{}, err
 	}
 	e.waiting.forget(t.Pod)
@@ -253,10 +253,10 @@ func figures(v pipeline.Verdict) string {
 
 // send writes the Binding. What is refused is given back at once; what may have
 // happened is looked up before anything is given back.
-func (e *Engine) send(ctx context.Context, t Target, p gpu.Placement) error {
+func (e *Engine) send(ctx context.Context, t Target, p gpu.Placement, said map[string]string) error {
 	sending, stop := e.leavingReadback(ctx)
 	defer stop()
-	err := e.cfg.Binder.Bind(sending, p)
+	err := e.cfg.Binder.Bind(sending, p, said)
 	switch {
 	case err == nil:
 		return nil

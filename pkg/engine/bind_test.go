@@ -42,6 +42,23 @@ func TestBind(t *testing.T) {
 	c.mustLeaveNoGate(t)
 }
 
+// The Binder is told what the pod said when its cards were chosen, and not what it says
+// once they are.
+func TestBinderIsToldWhatThePodSaid(t *testing.T) {
+	c := newCluster(2)
+	c.server.create(pod("a", whole(1)))
+	at := c.server.pods[key("ns", "a")]
+	at.Says = map[string]string{"max-runtime": "1h"}
+	c.server.freeze()
+	at.Says = map[string]string{"max-runtime": "1000h"}
+	if _, err := c.Bind(t.Context(), target("a", "n1")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"max-runtime": "1h"}, c.server.said); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}
+
 // Each way in which a single bind can end.
 func TestBindEnds(t *testing.T) {
 	tests := map[string]struct {

@@ -41,10 +41,11 @@ var (
 // Pod is a pod as the API server has it.
 type Pod struct {
 	Request gpu.Request
-	Node    gpu.NodeID // bound to; "" if not bound
-	Ours    bool       // bound, with an allocation of ours that can be read
-	Gone    bool       // being deleted, or ended
-	Invalid error      // the request cannot be understood; names the field
+	Says    map[string]string // its annotations, for the Binder; never edited
+	Node    gpu.NodeID        // bound to; "" if not bound
+	Ours    bool              // bound, with an allocation of ours that can be read
+	Gone    bool              // being deleted, or ended
+	Invalid error             // the request cannot be understood; names the field
 }
 
 // Pods finds pods. All return ErrNoPod when there is none of that name.
@@ -75,9 +76,10 @@ type Nominator interface {
 
 // Binder binds a pod together with its cards, or not at all. Its errors wrap
 // ErrRefused or ErrUnknown. A Binding is for the pod as it was when it was sent:
-// it fails if the pod has been changed since, see Pods.Touch.
+// it fails if the pod has been changed since, see Pods.Touch; and if it does not wish what
+// it did, by its annotations, when it was placed.
 type Binder interface {
-	Bind(ctx context.Context, p gpu.Placement) error
+	Bind(ctx context.Context, p gpu.Placement, said map[string]string) error
 }
 
 // Config is what an engine works with.

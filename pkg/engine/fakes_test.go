@@ -36,6 +36,7 @@ type apiServer struct {
 	down    bool               // guarded by mu; reads fail
 	next    []behaviour        // guarded by mu; of the Bindings to come; then works
 	binds   int                // guarded by mu; Bindings that have arrived
+	said    map[string]string  // guarded by mu; what the pod had said of the last of them
 	reads   int                // guarded by mu; reads past the cache
 	busy    chan struct{}      // if not nil, each Binding waits for a token, after it has arrived
 	late    []func()           // guarded by mu; Bindings that are still on their way
@@ -195,8 +196,8 @@ func (s *apiServer) read(namespace, name string) (Pod, error) {
 	return Pod{}, fmt.Errorf("get pod %s/%s: %w", namespace, name, ErrNoPod)
 }
 
-func (s *apiServer) Bind(ctx context.Context, p gpu.Placement) error {
-	how, version := s.arrive(p)
+func (s *apiServer) Bind(ctx context.Context, p gpu.Placement, said map[string]string) error {
+	how, version := s.arrive(p, said)
 	if s.busy != nil {
 		select {
 		case <-s.busy:
@@ -232,10 +233,11 @@ func (s *apiServer) Bind(ctx context.Context, p gpu.Placement) error {
 }
 
 // arrive counts a Binding, and says for which version of the pod it is.
-func (s *apiServer) arrive(p gpu.Placement) (how behaviour, version int) {
+func (s *apiServer) arrive(p gpu.Placement, said map[string]string) (how behaviour, version int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.binds++
+	s.said = said
 	if at, ok := s.pods[key(p.Namespace, p.Name)]; ok {
 		version = at.version
 	}

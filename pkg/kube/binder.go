@@ -42,34 +42,15 @@ type Binder struct {
 // server copies a Binding's annotations and labels onto the pod in the update
 // that sets spec.nodeName, so a pod is never seen bound without its cards. The
 // UID makes it that very pod, not another of its name, and the resource version
-// makes it impossible once the pod has been touched. One that its author wants placed
-// otherwise meanwhile, or to stay for longer, is refused: its cards were chosen by what
-// it said before.
-func (b *Binder) Bind(ctx context.Context, p gpu.Placement) error {
-	var placed *corev1.Pod
-	err := b.bind(ctx, &p, func(ctx context.Context, p *gpu.Placement) (_ *corev1.Pod, err error) {
-		placed, err = b.seen(ctx, p)
-		return placed, err
-	})
+// makes it impossible once the pod has been touched. One whose author wishes something
+// else than was said when it was placed, as to stay for longer, is refused.
+func (b *Binder) Bind(ctx context.Context, p gpu.Placement, said map[string]string) error {
+	err := b.bind(ctx, &p, said, b.seen)
 	for try := 1; outdated(err) && try < mostTries; try++ {
-		err = b.bind(ctx, &p, func(ctx context.Context, p *gpu.Placement) (*corev1.Pod, error) {
-			pod, err := b.live(ctx, p)
-			if err == nil {
-				err = reworded(placed, pod)
-			}
-			return pod, err
-		})
+		err = b.bind(ctx, &p, said, b.live)
 	}
 	if err != nil {
 		return fmt.Errorf("bind pod %s/%s to %s: %w", p.Namespace, p.Name, p.Node, err)
-	}
-	return nil
-}
-
-// reworded says which of the pod's wishes have changed.
-func reworded(before, after *corev1.Pod) error {
-	if keys := codec.Reworded(before, after); len(keys) > 0 {
-		return fmt.Errorf("annotations of the pod have changed since it was placed: %s", strings.Join(keys, ", "))
 	}
 	return nil
 }
@@ -81,8 +62,8 @@ func outdated(err error) bool {
 }
 
 // bind sends one Binding for the pod as find has it.
-func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) error {
-	binding, term, err := b.prepare(ctx, p, find)
+func (b *Binder) bind(ctx context.Context, p *gpu.Placement, said map[string]string, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) error {
+	binding, term, err := b.prepare(ctx, p, said, find)
 	if err != nil { // nothing has been sent
 		return fmt.Errorf("%w: %w", engine.ErrRefused, err)
 	}
@@ -102,10 +83,13 @@ func (b *Binder) bind(ctx context.Context, p *gpu.Placement, find func(context.C
 }
 
 // prepare makes the Binding, in the term of the moment.
-func (b *Binder) prepare(ctx context.Context, p *gpu.Placement, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) (*corev1.Binding, Term, error) {
+func (b *Binder) prepare(ctx context.Context, p *gpu.Placement, said map[string]string, find func(context.Context, *gpu.Placement) (*corev1.Pod, error)) (*corev1.Binding, Term, error) {
 	pod, err := find(ctx, p)
 	if err != nil {
 		return nil, Term{}, err
+	}
+	if keys := codec.Reworded(said, pod.Annotations); len(keys) > 0 {
+		return nil, Term{}, fmt.Errorf("annotations of the pod have changed since it was placed: %s", strings.Join(keys, ", "))
 	}
 	term, err := b.term() // not before: finding the pod may have taken long
 	if err != nil {

@@ -38,7 +38,7 @@ func TestBindSaysItsEpoch(t *testing.T) {
 	}))
 	b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 1795996397})
 	b.Sending = func(pod gpu.PodID) { told = append(told, pod) }
-	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); err != nil {
+	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0), nil); err != nil {
 		t.Fatal(err)
 	}
 	if sent.Annotations[codec.AnnotationEpoch] != "1795996397" || !strings.Contains(sent.Annotations[codec.AnnotationAllocation], `"epoch":1795996397`) {
@@ -55,7 +55,7 @@ func TestBindOnlyWhileLeading(t *testing.T) {
 	b := newBinder(t, server.client(t), unbound("p"))
 	b.Term = func() (Term, error) { return Term{}, ErrNotLeading }
 	b.Sending = func(gpu.PodID) { t.Error("a Binding is told of") }
-	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); !errors.Is(err, engine.ErrRefused) || !errors.Is(err, ErrNotLeading) {
+	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0), nil); !errors.Is(err, engine.ErrRefused) || !errors.Is(err, ErrNotLeading) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -70,11 +70,11 @@ func TestBindEndsBeforeTheLease(t *testing.T) {
 	}))
 	defer close(release)
 	b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 7, Until: time.Now().Add(100 * time.Millisecond)})
-	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); !errors.Is(err, engine.ErrUnknown) {
+	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0), nil); !errors.Is(err, engine.ErrUnknown) {
 		t.Errorf("error %v", err)
 	}
 	b = inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 7, Until: time.Now().Add(-time.Millisecond)})
-	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); err == nil {
+	if err := b.Bind(t.Context(), whole("p", "GPU-a", 0), nil); err == nil {
 		t.Error("bound after the end")
 	}
 }
@@ -86,7 +86,7 @@ func TestBindTellsOfTheFence(t *testing.T) {
 		b := inTerm(newBinder(t, server.client(t), unbound("p")), Term{Epoch: 6})
 		told := 0
 		b.FenceRefused = func() { told++ }
-		if err := b.Bind(t.Context(), whole("p", "GPU-a", 0)); !errors.Is(err, engine.ErrRefused) || told != want {
+		if err := b.Bind(t.Context(), whole("p", "GPU-a", 0), nil); !errors.Is(err, engine.ErrRefused) || told != want {
 			t.Errorf("%s: told %d times, want %d; %v", message, told, want, err)
 		}
 	}

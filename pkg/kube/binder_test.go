@@ -99,7 +99,7 @@ func TestBindErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var sent atomic.Int32
 			server := newAPIServer(t, onBinding(func(w http.ResponseWriter, r *http.Request) { sent.Add(1); tc.answer(w, r) }))
-			err := newBinder(t, server.client(t), unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0))
+			err := newBinder(t, server.client(t), unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 			if !errors.Is(err, tc.want) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
@@ -125,7 +125,7 @@ func TestBindIsNotRepeatedAfterAFault(t *testing.T) {
 		w.Header().Set("Retry-After", "0")
 		says(500, "the answer got lost")(w, r)
 	}))
-	err := newBinder(t, server.client(t), unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0))
+	err := newBinder(t, server.client(t), unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 	if !errors.Is(err, engine.ErrUnknown) {
 		t.Errorf("error %v, want unknown: the pod is bound", err)
 	}
@@ -140,7 +140,7 @@ func TestBindThatHangsIsUnknown(t *testing.T) {
 	}))
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { <-arrived; stop() }()
-	err := newBinder(t, server.client(t), unbound("p")).Bind(ctx, whole("p", "GPU-a", 0))
+	err := newBinder(t, server.client(t), unbound("p")).Bind(ctx, whole("p", "GPU-a", 0), nil)
 	if !errors.Is(err, engine.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want unknown, for the context has ended", err)
 	}
@@ -151,32 +151,32 @@ func TestNothingSentIsRefused(t *testing.T) {
 		"context has ended": func(t *testing.T) error {
 			ctx, stop := context.WithCancel(t.Context())
 			stop()
-			return newBinder(t, newAPIServer(t).client(t), unbound("p")).Bind(ctx, whole("p", "GPU-a", 0))
+			return newBinder(t, newAPIServer(t).client(t), unbound("p")).Bind(ctx, whole("p", "GPU-a", 0), nil)
 		},
 		"nobody listens": func(t *testing.T) error {
 			server := newAPIServer(t)
 			client := server.client(t)
 			server.Close()
-			return newBinder(t, client, unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0))
+			return newBinder(t, client, unbound("p")).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 		},
 		"annotations too large": func(t *testing.T) error {
 			pod := unbound("p")
 			pod.Annotations = map[string]string{"note": strings.Repeat("x", mostAnnotations-500)}
-			return newBinder(t, newAPIServer(t).client(t), pod).Bind(t.Context(), whole("p", "GPU-a", 0))
+			return newBinder(t, newAPIServer(t).client(t), pod).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 		},
 		"too large, not cached": func(t *testing.T) error {
 			pod := unbound("p")
 			pod.Annotations = map[string]string{"note": strings.Repeat("x", mostAnnotations-500)}
-			return newBinder(t, newAPIServer(t, serves(pod)).client(t)).Bind(t.Context(), whole("p", "GPU-a", 0))
+			return newBinder(t, newAPIServer(t, serves(pod)).client(t)).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 		},
 		"too large, another one cached": func(t *testing.T) error {
 			pod, old := unbound("p"), unbound("p")
 			pod.Annotations = map[string]string{"note": strings.Repeat("x", mostAnnotations-500)}
 			old.UID = "uid-old"
-			return newBinder(t, newAPIServer(t, serves(pod)).client(t), old).Bind(t.Context(), whole("p", "GPU-a", 0))
+			return newBinder(t, newAPIServer(t, serves(pod)).client(t), old).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 		},
 		"no such pod": func(t *testing.T) error {
-			return newBinder(t, newAPIServer(t, serves(nil)).client(t)).Bind(t.Context(), whole("p", "GPU-a", 0))
+			return newBinder(t, newAPIServer(t, serves(nil)).client(t)).Bind(t.Context(), whole("p", "GPU-a", 0), nil)
 		},
 	}
 	for name, bind := range tests {
@@ -210,7 +210,7 @@ func TestSizeCountsReplacedAnnotationsOnce(t *testing.T) {
 			pod := unbound("p")
 			pod.Annotations = map[string]string{"note": strings.Repeat("x", tc.pad), codec.AnnotationAllocation: "old"}
 			b := newBinder(t, newAPIServer(t, onBinding(created)).client(t), pod)
-			if err := b.Bind(t.Context(), placement); (err == nil) != tc.ok {
+			if err := b.Bind(t.Context(), placement, pod.Annotations); (err == nil) != tc.ok {
 				t.Errorf("error %v, want ok %v", err, tc.ok)
 			}
 		})
@@ -234,7 +234,7 @@ func TestBindSendsPodAndCardsAsOne(t *testing.T) {
 	}))
 	placement, pod := whole("p", "GPU-a", 0), unbound("p")
 	pod.ResourceVersion = "7"
-	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), placement); err != nil {
+	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), placement, pod.Annotations); err != nil {
 		t.Fatal(err)
 	}
 	annotations, err := codec.Annotations(placement, start(), 0)
@@ -269,7 +269,7 @@ func TestBindSupersedesAnEarlierLife(t *testing.T) {
 		"heteroflow.io/visible-devices-0": "GPU-z", "heteroflow.io/visible-devices-7": "GPU-z",
 		"heteroflow.io/mem-limit-0": "5", "heteroflow.io/core-limit-0": "5", "mine": "stays",
 	}
-	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), whole("p", "GPU-a", 0)); err != nil {
+	if err := newBinder(t, server.client(t), pod).Bind(t.Context(), whole("p", "GPU-a", 0), nil); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{
@@ -338,7 +338,7 @@ func TestBindGoesByTheNewestVersion(t *testing.T) {
 			cached := unbound("p")
 			cached.ResourceVersion = "7"
 			cached.Annotations = noted(tc.was)
-			err := newBinder(t, server.client(t), cached).Bind(t.Context(), whole("p", "GPU-a", 0))
+			err := newBinder(t, server.client(t), cached).Bind(t.Context(), whole("p", "GPU-a", 0), noted(tc.was))
 			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 				t.Errorf("error %v, want %v", err, tc.want)
 			}
@@ -346,6 +346,18 @@ func TestBindGoesByTheNewestVersion(t *testing.T) {
 				t.Errorf("sent %d times, want %d", sent, tc.sent)
 			}
 		})
+	}
+}
+
+// What was said when it was placed counts, and not what the cache has come to know since.
+func TestBindGoesByWhatWasSaid(t *testing.T) {
+	sent := 0
+	server := newAPIServer(t, onBinding(func(w http.ResponseWriter, r *http.Request) { sent++; created(w, r) }))
+	now := unbound("p")
+	now.Annotations = noted(codec.AnnotationMaxRuntime + "=1000h")
+	err := newBinder(t, server.client(t), now).Bind(t.Context(), whole("p", "GPU-a", 0), noted(codec.AnnotationMaxRuntime+"=1h"))
+	if !errors.Is(err, engine.ErrRefused) || !strings.Contains(err.Error(), codec.AnnotationMaxRuntime) || sent != 0 {
+		t.Errorf("%d Bindings sent, error %v", sent, err)
 	}
 }
 
@@ -415,7 +427,7 @@ func TestBindIsRepeatedWhenTheServerIsBusy(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), tc.longest)
 				defer stop()
 				began := time.Now()
-				err = newBinder(t, client, unbound("p")).Bind(ctx, whole("p", "GPU-a", 0))
+				err = newBinder(t, client, unbound("p")).Bind(ctx, whole("p", "GPU-a", 0), nil)
 				if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
 					t.Errorf("error %v, want %v", err, tc.want)
 				}

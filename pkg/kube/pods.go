@@ -97,6 +97,7 @@ func (p *Pods) decode(pod *corev1.Pod) engine.Pod {
 	request, invalid := codec.Request(pod, p.Settings)
 	return engine.Pod{
 		Request: request,
+		Says:    pod.Annotations,
 		Node:    gpu.NodeID(pod.Spec.NodeName),
 		Ours:    codec.Ours(pod),
 		Gone:    pod.DeletionTimestamp != nil || codec.Terminal(pod),

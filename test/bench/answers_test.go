@@ -45,7 +45,7 @@ func (passing) Withdraw(context.Context, engine.Target) error { return errUnaske
 
 func (passing) Suits(engine.Target) bool { return true }
 
-func (p passing) Bind(_ context.Context, placed gpu.Placement) error {
+func (p passing) Bind(_ context.Context, placed gpu.Placement, _ map[string]string) error {
 	p.books.Unreserve(placed.Pod)
 	return nil
 }

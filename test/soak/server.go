@@ -226,7 +226,7 @@ const (
 )
 
 // Bind implements engine.Binder: most Bindings come to pass.
-func (s *server) Bind(ctx context.Context, p gpu.Placement) error {
+func (s *server) Bind(ctx context.Context, p gpu.Placement, _ map[string]string) error {
 	b := s.truth.decided(ctx.Value(attempt{}).(body), p)
 	how, version := s.arrive(p.Name)
 	unknown := fmt.Errorf("%w: %w", errGone, engine.ErrUnknown)

@@ -181,7 +181,7 @@ func (r *run) bindBlindly(rnd *rand.Rand) {
 	}
 	ctx, stop := context.WithTimeout(context.WithValue(context.Background(), attempt{}, b), time.Millisecond)
 	defer stop()
-	if err := r.server.Bind(ctx, p); errors.Is(err, engine.ErrRefused) {
+	if err := r.server.Bind(ctx, p, nil); errors.Is(err, engine.ErrRefused) {
 		r.ledger.Unreserve(q.Pod)
 	}
 }
