@@ -102,9 +102,10 @@ func (j *judge) closings() (soon []*ledger.Service) {
 		if c == nil || s.Group == j.cycle.Request.Group || !c.At.After(j.now) || c.At.After(j.now.Add(foreseen)) {
 			continue
 		}
-		if back := !c.Until.IsZero() && c.At.Add(runtime).After(c.Until); !back && len(j.snapshot.Members(s.Group)) > 0 {
-			soon = append(soon, s)
+		if !c.Until.IsZero() && c.At.Add(runtime).After(c.Until) || len(j.snapshot.Members(s.Group)) == 0 {
+			continue
 		}
+		soon = append(soon, s)
 	}
 	slices.SortFunc(soon, func(a, b *ledger.Service) int {
 		return cmp.Or(a.Closing.At.Compare(b.Closing.At), cmp.Compare(a.Group, b.Group))

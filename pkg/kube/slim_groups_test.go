@@ -114,7 +114,7 @@ func TestBytesOfAPodInAJob(t *testing.T) {
 	}
 }
 
-// Of a TaskGroup that is kept which nothing reads: a user may make thousands, and write a
+// Of a TaskGroup nothing is kept that nothing reads: a user may make thousands, and write a
 // quarter of a megabyte into each.
 func TestSlimTaskGroups(t *testing.T) {
 	g := aGroup(t, "chat", "u1", 7, "n1")

@@ -128,7 +128,7 @@ func (p pair) openings(from, to time.Time) func() (opening, bool) {
 		}
 		rest := open
 		open = false
-		return opening{since, to.Add(farthest)}, rest
+		return opening{since, to.Add(farthest)}, rest // nobody looks for what is after to
 	}
 }
 

@@ -18,8 +18,8 @@
 //
 // A window is either days, from and to, or a pair of cron expressions: open from when
 // start comes until end comes, and open where both come at once. The expressions are
-// those of a CronJob (robfig/cron, of which only what comes by the calendar is used:
-// its own idea of a skipped hour is another), without time zone, without @names, and
+// those of a CronJob (robfig/cron reads them, and is not asked when they come: its
+// idea of a skipped hour is another), without time zone, without @names, and
 // at most six times a day.
 //
 // # What

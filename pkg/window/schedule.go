@@ -12,8 +12,8 @@ type Schedule struct {
 
 // part is one or more windows.
 type part interface {
-	// openings returns what returns when it is open, one opening after the other: those
-	// that end after from and begin by to. One that ends after to may end later still.
+	// openings returns a function that gives, one by one and in order, when it is open:
+	// what ends after from and begins by to. What ends after to may end later still.
 	openings(from, to time.Time) func() (o opening, ok bool)
 }
 

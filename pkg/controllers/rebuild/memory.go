@@ -48,7 +48,7 @@ func (m *memory) forget(s *seen) {
 			m.evicted[pod] = eviction{e.of, s.now}
 		}
 	}
-	notAfter(m.tried, s.now) // likewise
+	notAfter(m.tried, s.now) // the same
 	notAfter(m.rests, s.now.Add(unownedRest))
 	lost, groups := map[types.UID]bool{}, map[types.UID]bool{}
 	for _, g := range s.groups {

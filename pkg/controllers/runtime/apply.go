@@ -79,7 +79,7 @@ const mostTries = 3
 // says it is managed by others, nor those that only say that they are of it.
 func (c *Controller) suspend(ctx context.Context, r *run, owner *metav1.OwnerReference) (err error) {
 	known := c.memory.of(r.pod.UID)
-	if !known.left.IsZero() && known.leave(c.Now()) {
+	if known.inVain(c.Now()) {
 		return c.stop(ctx, r)
 	}
 	if _, done := c.memory.jobs[owner.UID]; done {

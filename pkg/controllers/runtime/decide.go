@@ -24,8 +24,8 @@ type run struct {
 	ending bool
 }
 
-// run returns how long the pod may run yet; false of one that has not begun, is at its
-// end, or is none of ours to end.
+// run returns how long the pod may run yet; false of one that has not begun, has ended or
+// is about to in time, or is none of ours to end.
 func (c *Controller) run(pod *corev1.Pod) (run, bool) {
 	_, static := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	if pod.Status.StartTime.IsZero() || codec.Terminal(pod) || static || !c.Ours(pod) || c.Inference(pod) {
@@ -61,7 +61,7 @@ type act int
 const (
 	end    act = iota // its time is over
 	warn              // it is soon
-	report            // it is, and nothing ends the pod
+	report            // it is over, and nothing ends the pod
 )
 
 // deed is an act about a pod.

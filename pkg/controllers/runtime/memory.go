@@ -31,14 +31,16 @@ func (r *record) rests(now time.Time) bool {
 	return ago >= 0 && ago < again
 }
 
-// leave notes that it is left to the pod's Job to end it, and reports whether that is so
-// for longer than it takes. A clock that has been put back has it begin anew.
-func (r *record) leave(now time.Time) (inVain bool) {
+// leave notes that it is left to the pod's Job to end it. A clock that has been put back
+// has it begin anew.
+func (r *record) leave(now time.Time) {
 	if r.left.IsZero() || now.Before(r.left) {
 		r.left = now
 	}
-	return now.Sub(r.left) >= patience
 }
+
+// inVain reports whether that is so for longer than it takes.
+func (r *record) inVain(now time.Time) bool { return !r.left.IsZero() && now.Sub(r.left) >= patience }
 
 func (m *memory) begin() {
 	m.rounds++

@@ -23,8 +23,8 @@
 //   - While a spec cannot be read, nothing is done: what it asks for is not known. What
 //     was done before stays, and is restored by the next that can be read, or when the
 //     group is deleted.
-//   - What services keep while they sleep would fit, all of it together, within each quota
-//     that their namespaces are charged to, as that is when one more goes to sleep.
+//   - Of what its members had no more is kept for a service that goes to sleep than fits,
+//     beside what others keep, within each quota that its namespace is charged to.
 //   - A status is written only if it says something else than what is there.
 //
 // A group is looked at when it has changed, when its windows open or close, and each

@@ -105,11 +105,10 @@ func trim(kept []holding, members []gpu.Placement, most int32, back bool) []hold
 	for i := range kept {
 		owns[gpu.PodID(kept[i].member.UID)] = !back
 	}
-	came, stayed, room, stay := newPresence(), newPresence(), int(most), 0
+	came, stayed, room := newPresence(), newPresence(), int(most)
 	for i := range members {
 		if owns[members[i].Pod] {
 			stayed.add(&members[i])
-			stay++
 			continue
 		}
 		came.add(&members[i])
@@ -123,7 +122,7 @@ func trim(kept []holding, members []gpu.Placement, most int32, back bool) []hold
 	}
 	order := slices.Clone(kept)
 	slices.SortStableFunc(order, func(a, b holding) int { return cmp.Compare(rank(a), rank(b)) })
-	return order[:min(len(order), max(room, stay))]
+	return order[:min(len(order), max(room, len(stayed.pods)))]
 }
 
 // kept is what the status says of it; nil where nothing is kept, or was kept long enough.

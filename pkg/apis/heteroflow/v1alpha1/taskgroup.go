@@ -43,7 +43,7 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.scaleTargetRef.name`,description="What is scaled"
-// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="InWindow, Paused, Scaled, Stopped, or what is in the way"
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`,description="InWindow, Paused, Scaled, Stopped, StayedStopped, AsleepByItself, or what is in the way"
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.next.text`,description="What changes next, when, and the cards that it frees or takes back"
 // +kubebuilder:printcolumn:name="Members",type=integer,JSONPath=`.status.members`,description="Pods of the group that have a node"
 // +kubebuilder:printcolumn:name="Cards",type=integer,format=int64,JSONPath=`.status.cards`,description="Devices that they hold, a slice counts as one"
@@ -235,7 +235,7 @@ type TaskGroupChange struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
-	// Text says it in words: "closes Mon 22:00 CET, frees 16 cards".
+	// Text says it in words: "closes Mon 30 Nov 22:00 CET, frees 16 cards".
 	//
 	// +kubebuilder:validation:MaxLength=256
 	Text string `json:"text"`
